@@ -1,0 +1,261 @@
+"""The pass: one call of the scheduler, which builds and dispatches one step.
+
+Theory of operation
+-------------------
+Running requests first, in the order in which they were admitted; then the waiting queue, unless the pass preempted
+somebody. Each takes what it wants, cut by budget and chunk cap, then by the encoder gate, then needs KV blocks. Where
+these run short (the environment's choice), a victim is preempted, whose part of this very step is withdrawn. KV
+shortage at an admission preempts nobody: admissions end.
+
+Every pass that changes anything sends its step, be it empty: an empty one carries drops, and takes its place in the
+pipeline as in the engine, which waits for the oldest output after it. A pass that would change nothing is refused.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .contract import Refusal
+from .lifetime import carried_drafts, wanted
+from .setup import NO_LIMIT
+from .state import RUNNING, WAITING, Book, Part, Request, State, Step
+from .world import World
+
+__all__ = ["choose_victim", "live_promises", "orphan", "overtake", "preempt_between", "run_pass"]
+
+
+class _Share(NamedTuple):
+    """What one request was granted in the pass under way."""
+
+    tokens: int
+    drafts: int
+    encode: tuple[str, ...]
+    slots: int
+
+
+class _Pass:
+    """The pass under way: working copies, written back into a new state at its end."""
+
+    __slots__ = ("book", "encoder_budget", "preempted", "requests", "running", "shares", "state", "token_budget",
+                 "waiting", "world")  # fmt: skip
+
+    def __init__(self, world: World, state: State) -> None:
+        self.world = world
+        self.state = state
+        self.requests = list(state.requests)
+        self.running = list(state.running)
+        self.waiting = list(state.waiting)
+        self.book: Book = state.book
+        self.token_budget = state.setup.budget
+        self.encoder_budget = state.setup.encode_limit
+        self.shares: dict[int, _Share] = {}
+        self.preempted = False
+
+
+def run_pass(
+    world: World, state: State, short_at: int | None, first: int | None, kept: int, omit: str | None
+) -> State | Refusal:
+    """One pass. KV blocks run short at request `short_at`; `first` is admitted before all others, `kept` positions of
+    its prefix being in the KV cache; `omit` is a planned encode that the environment leaves out (A4 relaxed)."""
+    if len(state.steps) >= state.setup.depth:
+        return Refusal("pipeline-full")
+    work = _Pass(world, state)
+    _serve_running(work, short_at)
+    if not work.preempted:
+        _admit_waiting(work, short_at, first, kept)
+    after = _dispatch(work, omit)
+    empty = not work.shares and not after.steps[-1].drop
+    if empty and after._replace(steps=state.steps) == state:
+        return Refusal("nothing-scheduled")
+    return after
+
+
+def preempt_between(world: World, state: State, number: int) -> State | Refusal:
+    """A stranger's pass preempts the request. Its step holds nothing of ours and takes its place in the pipeline."""
+    if len(state.steps) >= state.setup.depth:
+        return Refusal("pipeline-full")
+    work = _Pass(world, state)
+    _preempt(work, number)
+    return _dispatch(work, None)
+
+
+def choose_victim(world: World, state: State, running: tuple[int, ...]) -> int:  # noqa: ARG001
+    """Who loses its KV blocks: the last of the running requests."""
+    return running[-1]
+
+
+def _serve_running(work: _Pass, short_at: int | None) -> None:
+    setup = work.state.setup
+    for number in tuple(work.running):
+        if work.token_budget == 0:
+            return
+        request = work.requests[number]
+        if request.status != RUNNING or _reaches_limit(work, number, request):
+            continue
+        count = _cut(work, wanted(request.counters, request.drafts))
+        if count <= 0:
+            continue
+        computed = request.counters.computed
+        gated = work.world.rules.gate(
+            work.world, setup, work.book, request, number, computed, count, work.encoder_budget
+        )
+        work.book = gated.book
+        work.requests[number] = request = _referencing(work, request, gated.references)
+        if gated.tokens <= 0:
+            continue
+        if number == short_at:
+            victim = work.world.rules.choose_victim(work.world, work.state, tuple(work.running))
+            _preempt(work, victim)
+            if victim == number:
+                return
+        _grant(work, number, gated.tokens, gated.planned, gated.second)
+
+
+def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: int) -> None:
+    world, setup = work.world, work.state.setup
+    queue = list(work.waiting)
+    if first is not None and first in queue:
+        queue.remove(first)
+        queue.insert(0, first)
+    for number in queue:
+        if work.token_budget == 0:
+            return
+        request = work.requests[number]
+        if world.switches.isolate_stale == 1 and request.counters.stale > 0 and request.drop == 0:
+            continue
+        counters = world.rules.admit(request.counters, kept if number == first else 0)
+        count = _cut(work, counters.known - counters.computed)
+        gated = world.rules.gate(
+            world, setup, work.book, request, number, counters.computed, count, work.encoder_budget
+        )
+        work.book = gated.book
+        work.requests[number] = request = _referencing(work, request, gated.references)
+        if gated.tokens <= 0:
+            if world.switches.skip_stalled == 1:
+                continue
+            return
+        if number == short_at:
+            if world.switches.drop_at_failed_admission == 1:
+                work.book, work.requests[number] = world.rules.drop_references(world, setup, work.book, request, number)
+            return
+        work.requests[number] = request._replace(status=RUNNING, counters=counters, drafts=0, decoding=0)
+        work.waiting.remove(number)
+        work.running.append(number)
+        _grant(work, number, gated.tokens, gated.planned, gated.second)
+
+
+def _reaches_limit(work: _Pass, number: int, request: Request) -> bool:
+    """Whether the outputs already promised reach the request's limit even if every draft is rejected."""
+    counters = request.counters
+    asked = work.state.setup.requests[number]
+    return counters.placeholders > 0 and counters.computed + 2 - counters.placeholders >= asked.prompt + asked.outputs
+
+
+def _cut(work: _Pass, count: int) -> int:
+    cap = work.state.setup.chunk_cap
+    if cap != NO_LIMIT:
+        count = min(count, cap)
+    return min(count, work.token_budget)
+
+
+def _referencing(work: _Pass, request: Request, references: tuple[int, ...]) -> Request:
+    if references == request.references:
+        return request
+    request = request._replace(references=references)
+    if "A2" in work.world.relaxed:
+        request = request._replace(seen=tuple(sorted({*request.seen, *references})))
+    return request
+
+
+def _grant(work: _Pass, number: int, count: int, planned: tuple[int, ...], second: tuple[int, ...]) -> None:
+    """KV blocks are there: the share is fixed and its planned encodes enter the book."""
+    request = work.requests[number]
+    items = work.state.setup.requests[number].items
+    for item in planned:
+        work.book = work.world.rules.allocate(work.world, work.book, items[item].key, items[item].size, number)
+    references = tuple(sorted({*request.references, *planned, *second}))
+    work.requests[number] = _referencing(work, request, references)
+    slots = sum(items[item].size for item in planned)
+    drafts = carried_drafts(request.counters, count)
+    work.shares[number] = _Share(count, drafts, tuple(items[item].key for item in planned), slots)
+    work.token_budget -= count
+    work.encoder_budget -= slots
+
+
+def _preempt(work: _Pass, number: int) -> None:
+    """The request loses its blocks: its share of this pass is withdrawn (the book is not told of a withdrawn encode),
+    its references are dropped, and it goes back to the front of the waiting queue."""
+    world = work.world
+    share = work.shares.pop(number, None)
+    if share is not None:
+        work.token_budget += share.tokens
+        work.encoder_budget += share.slots
+    request = work.requests[number]
+    work.book, request = world.rules.drop_references(world, work.state.setup, work.book, request, number)
+    counters = world.rules.preempt(request.counters, world.switches.isolate_stale)
+    work.requests[number] = request._replace(status=WAITING, counters=counters, drafts=0, decoding=0)
+    work.running.remove(number)
+    work.waiting.insert(0, number)
+    work.preempted = True
+
+
+def live_promises(steps: tuple[Step, ...], number: int) -> int:
+    """What the live steps in flight have promised to the request: the truth that `placeholders` keeps book of."""
+    return sum(part.promised for step in steps for part in step.parts if part.request == number and part.live == 1)
+
+
+def _dispatch(work: _Pass, omit: str | None) -> State:
+    """The step leaves: the worker is told, then the counters advance."""
+    world, state = work.world, work.state
+    rules = world.rules
+    shelf = overtake(world, work.book, state.shelf)
+    book, drop = rules.announce(world, work.book)
+    encode = tuple(key for share in work.shares.values() for key in share.encode)
+    omitted = state.omitted
+    if omit is not None and omit in encode and omitted == 0:
+        encode = tuple(key for key in encode if key != omit)
+        omitted = 1
+    parts = []
+    for number, share in work.shares.items():
+        request = work.requests[number]
+        start = request.counters.computed
+        if world.guard.site == "before-advance":
+            book, request = rules.free_pass(world, state.setup, book, request, number)
+        counters = rules.advance(request.counters, share.tokens)
+        if world.guard.site == "after-advance":
+            book, request = rules.free_pass(world, state.setup, book, request._replace(counters=counters), number)
+        counters, sampled, promised = rules.promise(counters, share.drafts, world.base, world.asynchronous)
+        lowest = start - live_promises(state.steps, number)
+        parts.append(Part(number, start, share.tokens, share.drafts, sampled, promised, lowest))
+        decoding = 1 if sampled == 1 else request.decoding
+        work.requests[number] = request._replace(counters=counters, drafts=0, decoding=decoding)
+    return state._replace(
+        requests=tuple(work.requests),
+        running=tuple(work.running),
+        waiting=tuple(work.waiting),
+        book=book,
+        steps=orphan(state.steps, work.requests) + (Step(tuple(parts), encode, drop),),
+        shelf=shelf,
+        omitted=omitted,
+    )
+
+
+def overtake(world: World, book: Book, shelf: tuple[str, ...]) -> tuple[str, ...]:
+    """With A1 relaxed a notice overtakes the steps in flight: evicted keys leave the shelf at once. (The notice also
+    travels with the next step, so that nothing stays behind.)"""
+    if "A1" in world.relaxed and book.evicted:
+        return tuple(key for key in shelf if key not in book.evicted)
+    return shelf
+
+
+def orphan(steps: tuple[Step, ...], requests: Sequence[Request]) -> tuple[Step, ...]:
+    """The steps, with the parts of requests that no longer run marked: their admission is over."""
+    if all(requests[part.request].status == RUNNING or part.live == 0 for step in steps for part in step.parts):
+        return steps
+    return tuple(
+        step._replace(
+            parts=tuple(
+                part if requests[part.request].status == RUNNING else part._replace(live=0) for part in step.parts
+            )
+        )
+        for step in steps
+    )

@@ -1,0 +1,71 @@
+"""Processing the output of the oldest executed step: accept and reject drafts, free, deliver, stop.
+
+Theory of operation
+-------------------
+Per request of the step that still exists, in this order: receive (in flight and stale share fall by n); the rejected
+drafts are rolled back; the free pass asks the guard, also for a step that sampled nothing; then the sampled and
+accepted tokens join the known ones and give up their placeholders; then the stop check. So the guard still counts the
+output just accepted as promised, and a request that is not scheduled again sees no later output.
+"""
+
+from .batch import orphan
+from .lifetime import Counters
+from .state import FINISHED, RUNNING, WAITING, Part, Request, State
+from .world import World
+
+__all__ = ["finish_request", "process"]
+
+
+def process(world: World, state: State, accepted: int) -> State:
+    """Process the oldest step, which has executed; each of its parts has at most `accepted` drafts accepted."""
+    step, state = state.steps[0], state._replace(steps=state.steps[1:])
+    for part in step.parts:
+        if state.requests[part.request].status in (RUNNING, WAITING):
+            state = _process_part(world, state, part, min(accepted, part.drafts))
+    return state
+
+
+def _process_part(world: World, state: State, part: Part, accepted: int) -> State:
+    rules = world.rules
+    number = part.request
+    request = state.requests[number]
+    isolate = world.switches.isolate_stale
+    counters, stale = rules.receive(request.counters, part.tokens, isolate)
+    if stale == 1 and request.drop == 1:
+        drop = 1 if counters.stale > 0 else 0
+        return _with_request(state, number, request._replace(counters=counters, drop=drop))
+    rejected = part.drafts - accepted if part.sampled == 1 else 0
+    counters = rules.roll_back(counters, rejected, stale)
+    book, request = rules.free_pass(world, state.setup, state.book, request._replace(counters=counters), number)
+    if part.sampled == 1:
+        tokens = world.base + accepted
+        counters = rules.deliver(request.counters, tokens, stale, request.drop, world.asynchronous)
+        request = request._replace(counters=counters)
+    steps = state.steps
+    if part.live == 1:
+        steps = rules.shift_readers(world, steps, number, rejected)
+    state = _with_request(state._replace(book=book, steps=steps), number, request)
+    asked = state.setup.requests[number]
+    if request.counters.known >= asked.prompt + asked.outputs:
+        return finish_request(world, state, number)
+    return state
+
+
+def _with_request(state: State, number: int, request: Request) -> State:
+    return state._replace(requests=state.requests[:number] + (request,) + state.requests[number + 1 :])
+
+
+def finish_request(world: World, state: State, number: int) -> State:
+    """The request is over (length, stop token or abort): its references are dropped; its steps in flight still
+    execute, and their output is ignored. The worker is told with the next step."""
+    request = state.requests[number]
+    book, request = world.rules.drop_references(world, state.setup, state.book, request, number)
+    gone = Request(status=FINISHED, counters=Counters(0, 0, 0, 0, 0), references=request.references)
+    requests = state.requests[:number] + (gone,) + state.requests[number + 1 :]
+    return state._replace(
+        requests=requests,
+        running=tuple(other for other in state.running if other != number),
+        waiting=tuple(other for other in state.waiting if other != number),
+        book=book,
+        steps=orphan(state.steps, requests),
+    )

@@ -1,0 +1,211 @@
+"""What each release does: switches, guard and sources, as data. Belongs here: no rule, only which release has which.
+
+A profile is the released rules with the switches and the guard of one release. `repaired` is the newest release with
+the repairs that the engines demand, each with its source and the property that fails without it (`docs/findings.md`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from . import batch, book, gate, lifetime, worker
+from .errors import UnknownName
+from .lifetime import GUARDS, Guard
+from .world import Rules, Switches
+
+__all__ = ["PROFILES", "RELEASED_RULES", "SWITCHES", "Profile", "SwitchFact", "profile_named"]
+
+RELEASED_RULES = Rules(
+    advance=lifetime.advance,
+    promise=lifetime.promise,
+    receive=lifetime.receive,
+    roll_back=lifetime.roll_back,
+    deliver=lifetime.deliver,
+    preempt=lifetime.preempt,
+    admit=lifetime.admit,
+    reader_start=lifetime.reader_start,
+    hit=book.hit,
+    make_room=book.make_room,
+    evict_oldest=book.evict_oldest,
+    allocate=book.allocate,
+    release=book.release,
+    announce=book.announce,
+    free_pass=book.free_pass,
+    gate=gate.gate,
+    choose_victim=batch.choose_victim,
+    drop_references=book.drop_references,
+    shelve=worker.shelve,
+    gather=worker.gather,
+    shift_readers=worker.shift_readers,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchFact:
+    """One switch: what it says, who changed it, and in which releases it is on."""
+
+    name: str
+    phrase: str
+    source: str
+    since: str = "0"
+    """First release that has it."""
+    until: str = "9999"
+    """First release that has it no more."""
+
+
+REPAIRED = "repaired"
+_REPAIRED_VERSION = "9000"
+
+_FACTS = (
+    SwitchFact(
+        name="drafts_when_asynchronous",
+        phrase="asynchronous scheduling carries drafts and promises them",
+        source="0.11.0 adds one placeholder per step only",
+        since="0.12.0",
+    ),
+    SwitchFact(
+        name="gate_look_ahead",
+        phrase="the encoder gate looks as far ahead as the drafter reads",
+        source="#29750",
+        since="0.12.0",
+    ),
+    SwitchFact(
+        name="gate_shortcut",
+        phrase="an item without a position in the window less the look-ahead is neither encoded nor referenced",
+        source="#30475, mended by #51603",
+        since="0.13.0",
+        until="0.28.0",
+    ),
+    SwitchFact(
+        name="cut_look_ahead",
+        phrase="where there is no room, the chunk is cut to the item's start less the look-ahead",
+        source="#29750, taken back in 0.33.0 (reports #40707, #47738)",
+        since="0.12.0",
+        until="0.33.0",
+    ),
+    SwitchFact(
+        name="whole_cut_look_ahead",
+        phrase="where an item may not be chunked, the cut before it subtracts the look-ahead",
+        source="#34220",
+        since="0.17.0",
+        until=_REPAIRED_VERSION,
+    ),
+    SwitchFact(
+        name="whole_at_start",
+        phrase="an item that may not be chunked and starts exactly where the chunk starts is not split either",
+        source="0.33.0",
+        since="0.33.0",
+    ),
+    SwitchFact(
+        name="whole_before_hit",
+        phrase="whether an item would be split is asked before the book is (0.30 and 0.31 not read)",
+        source="0.32.0",
+        since="0.32.0",
+    ),
+    SwitchFact(
+        name="drop_at_failed_admission",
+        phrase="references taken for an admission that gets no KV blocks are dropped",
+        source="0.14.0",
+        since="0.14.0",
+    ),
+    SwitchFact(
+        name="tolerate_look_ahead",
+        phrase="the worker tolerates the absence of an item that is only the drafter's look-ahead",
+        source="#46315",
+        since="0.24.0",
+    ),
+    SwitchFact(
+        name="isolate_stale",
+        phrase="what is in flight at a preemption is stale, and the placeholders go",
+        source="#48245",
+        since="0.27.0",
+    ),
+    SwitchFact(
+        name="filter_readded",
+        phrase="a key that was evicted and entered the book again is not announced as evicted",
+        source="#52482",
+        since="0.28.0",
+    ),
+    SwitchFact(
+        name="last_occurrence",
+        phrase="an entry is held until the last referenced occurrence of its key in the request is released",
+        source="0.29.0",
+        since="0.29.0",
+    ),
+    SwitchFact(
+        name="second_reference",
+        phrase="a second occurrence of a key planned in the same pass takes a reference of its own",
+        source="0.32.0",
+        since="0.32.0",
+    ),
+    SwitchFact(
+        name="skip_stalled",
+        phrase="a waiting request that gets no token is skipped instead of ending the admissions",
+        source="0.33.0",
+        since="0.33.0",
+    ),
+)
+
+SWITCHES: Mapping[str, SwitchFact] = MappingProxyType({fact.name: fact for fact in _FACTS})
+"""Every switch, in the order in which releases got them."""
+
+_GUARD_SINCE = (
+    ("0", "optimistic-after-advance"),
+    ("0.20.0", "optimistic-at-output"),
+    ("0.24.0", "confirmed-lookahead"),
+    ("0.33.0", "confirmed"),
+)
+
+RELEASES = (
+    "0.11.0",
+    "0.12.0",
+    "0.13.0",
+    "0.17.1",
+    "0.20.0",
+    "0.24.0",
+    "0.27.0",
+    "0.28.0",
+    "0.29.0",
+    "0.32.0",
+    "0.33.0",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """A named behaviour: rules, switches and guard."""
+
+    name: str
+    rules: Rules
+    switches: Switches
+    guard: Guard
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))
+
+
+def _build(name: str, version: str) -> Profile:
+    at = _version(version)
+    switches = Switches(
+        **{fact.name: int(_version(fact.since) <= at < _version(fact.until)) for fact in SWITCHES.values()}
+    )
+    guard = [guard for since, guard in _GUARD_SINCE if _version(since) <= at][-1]
+    return Profile(name=name, rules=RELEASED_RULES, switches=switches, guard=GUARDS[guard])
+
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {
+        **{release: _build(release, release) for release in RELEASES},
+        REPAIRED: _build(REPAIRED, _REPAIRED_VERSION),
+    }
+)
+"""The profiles by name: eleven releases, and `repaired`."""
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name; raises `UnknownName` with the known ones."""
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise UnknownName("profile", name, PROFILES) from None

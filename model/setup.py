@@ -1,0 +1,216 @@
+"""The numbers of one run (`Setup`), and the ranges from which runs draw them (`Scope`).
+
+Belongs here: what a run is given and never changes: requests with their items, cache slots, budgets, depth. How a
+scheduler behaves is in `world` and `profiles`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from .contract import Argument, Choice, Range
+from .errors import OutOfRange
+
+__all__ = ["NO_LIMIT", "Item", "RequestSetup", "Scope", "Setup", "clamp", "key_name", "request_name", "request_number"]
+
+NO_LIMIT = 0
+"""A chunk cap or encoder budget of 0 means that there is none."""
+
+
+class Item(NamedTuple):
+    """One multimodal input of a request: where its tokens lie, and which cache entry its encoder output is."""
+
+    start: int
+    """First token position."""
+    length: int
+    """Token positions."""
+    key: str
+    """Content hash: two items with one key share one entry."""
+    size: int
+    """Slots that the entry takes (at most `length`)."""
+
+    @property
+    def end(self) -> int:
+        """First token position after the item."""
+        return self.start + self.length
+
+
+class RequestSetup(NamedTuple):
+    """What a client asks for."""
+
+    prompt: int
+    """Prompt tokens."""
+    outputs: int
+    """Most output tokens."""
+    items: tuple[Item, ...]
+    """In order of their start; they do not overlap."""
+
+
+class Setup(NamedTuple):
+    """The numbers of one run."""
+
+    requests: tuple[RequestSetup, ...]
+    slots: int
+    """Capacity of the encoder cache, in slots."""
+    budget: int
+    """Tokens per step."""
+    encoder_budget: int = NO_LIMIT
+    """Slots that may be encoded per step; 0: as many as the cache holds."""
+    chunk_cap: int = NO_LIMIT
+    """Most tokens of one request per step (long-prefill threshold); 0: no cap."""
+    drafts: int = 0
+    """Most draft tokens per decode step."""
+    look_ahead: int = 0
+    """How many positions past its own window the drafter reads (EAGLE/MTP: 1)."""
+    depth: int = 2
+    """Most steps in flight (dispatched, not processed)."""
+    whole_items: int = 0
+    """1: an item may not be split over two chunks (chunked multimodal input disabled)."""
+    strangers: int = 0
+    """Most slots that requests outside the model may hold at a time."""
+
+    @property
+    def encode_limit(self) -> int:
+        """Slots that may be encoded per step."""
+        return self.encoder_budget if self.encoder_budget != NO_LIMIT else self.slots
+
+    @property
+    def step_limit(self) -> int:
+        """Tokens of one request per step."""
+        return self.budget if self.chunk_cap == NO_LIMIT else min(self.budget, self.chunk_cap)
+
+
+def request_name(number: int) -> str:
+    """`r0` is the first request."""
+    return f"r{number}"
+
+
+def request_number(name: Argument, count: int) -> int | None:
+    """The request of that name among `count`, or None where there is none (`none` included)."""
+    if isinstance(name, str) and name[:1] == "r" and name[1:].isdecimal() and len(name) < 6:
+        number = int(name[1:])
+        return number if number < count and name == request_name(number) else None
+    return None
+
+
+def key_name(number: int) -> str:
+    """`k0` is the key of the first item."""
+    return f"k{number}"
+
+
+def clamp(value: Argument, low: int, high: int) -> int:
+    """The number nearest to `value` in the range (its low end for something that is no number)."""
+    if not isinstance(value, int):
+        return low
+    return max(low, min(high, value))
+
+
+class Scope(NamedTuple):
+    """For each number of a setup, the range it may take. A range of one number fixes it."""
+
+    requests: int = 1
+    items: Range = Range(1, 2)
+    """Items per request."""
+    lead: Range = Range(0, 6)
+    """Text tokens before an item, counted from the end of the one before it."""
+    length: Range = Range(1, 5)
+    """Tokens of an item."""
+    tail: Range = Range(0, 5)
+    """Prompt tokens after the last item. Where items may lie anywhere, `prompt` counts instead."""
+    prompt: Range = Range(1, 8)
+    anywhere: bool = False
+    """Items may reach past the prompt, into outputs (the seed's regression test sets that up)."""
+    outputs: Range = Range(1, 4)
+    slots: Range = Range(1, 10)
+    budget: Range = Range(1, 10)
+    encoder_budget: Range = Range(0, 0)
+    chunk_cap: Range = Range(0, 0)
+    drafts: Range = Range(0, 3)
+    look_ahead: Range = Range(0, 1)
+    depth: Range = Range(2, 2)
+    whole_items: Range = Range(0, 1)
+    strangers: Range = Range(0, 3)
+    base: Mapping[str, int] | None = None
+    """The numbers that are always tried (a scenario's), by the names of `table`."""
+
+    def table(self) -> dict[str, Range | Choice]:
+        """Name -> range of every number that a setup of this scope is made from, in a fixed order."""
+        table: dict[str, Range | Choice] = {}
+        if self.base is not None:
+            table["numbers"] = Choice(("base", "near"))
+        for request in range(self.requests):
+            name = request_name(request)
+            if self.items.low != self.items.high:
+                table[f"{name}_items"] = self.items
+            for item in range(self.items.high):
+                table[f"{name}_lead{item}"] = self.lead_of(item)
+                table[f"{name}_length{item}"] = self.length
+            table[f"{name}_prompt" if self.anywhere else f"{name}_tail"] = self.prompt if self.anywhere else self.tail
+            table[f"{name}_outputs"] = self.outputs
+        for name in ("slots", "budget", "encoder_budget", "chunk_cap", "drafts", "look_ahead", "depth", "whole_items"):
+            table[name] = getattr(self, name)
+        table["strangers"] = self.strangers
+        return table
+
+    def lead_of(self, item: int) -> Range:
+        """The range of the text before the item of that number: a scenario with a base keeps gaps near its own."""
+        if self.base is None or f"r0_lead{item}" not in self.base:
+            return self.lead
+        here = self.base[f"r0_lead{item}"]
+        return Range(max(0, here - 2), here + 2)
+
+    def setup(self, arguments: Mapping[str, Argument]) -> Setup:
+        """The setup with these numbers; missing ones take their lowest, others are clamped into their range.
+
+        An item takes as many slots as it has tokens. Keys are distinct.
+        """
+        if self.base is not None and arguments.get("numbers", "base") == "base":
+            numbers: Mapping[str, Argument] = self.base
+            table = {name: Range(0, 1 << 40) for name in self.table()}
+        else:
+            numbers = arguments
+            table = {name: span for name, span in self.table().items() if isinstance(span, Range)}
+
+        def number(name: str, default: int | None = None) -> int:
+            span = table.get(name)
+            if not isinstance(span, Range):
+                return self.items.low if default is None else default
+            return clamp(numbers.get(name, span.low), span.low, span.high)
+
+        requests = []
+        key = 0
+        for request in range(self.requests):
+            name = request_name(request)
+            items = []
+            end = 0
+            for item in range(number(f"{name}_items", self.items.low)):
+                start = end + number(f"{name}_lead{item}")
+                length = number(f"{name}_length{item}")
+                items.append(Item(start, length, key_name(key), length))
+                key += 1
+                end = start + length
+            prompt = number(f"{name}_prompt") if self.anywhere else end + number(f"{name}_tail")
+            requests.append(RequestSetup(max(1, prompt), number(f"{name}_outputs"), tuple(items)))
+        return Setup(
+            requests=tuple(requests),
+            **{name: number(name) for name in Setup._fields if name != "requests"},
+        )
+
+
+def check_scope(scope: Scope) -> None:
+    """Raise `OutOfRange` where a range is empty or below what makes sense."""
+    lowest = {"length": 1, "prompt": 1, "outputs": 1, "slots": 0, "budget": 1, "depth": 1}
+    for name, span in _ranges(scope):
+        low = lowest.get(name, 0)
+        if span.low < low:
+            raise OutOfRange(name.replace("_", "-"), span.low, low, None)
+        if span.high < span.low:
+            raise OutOfRange(f"the upper end of {name.replace('_', '-')}", span.high, span.low, None)
+        if span.high > 1_000_000:
+            raise OutOfRange(name.replace("_", "-"), span.high, low, 1_000_000)
+
+
+def _ranges(scope: Scope) -> Iterator[tuple[str, Range]]:
+    for name in Scope._fields:
+        value = getattr(scope, name)
+        if isinstance(value, Range):
+            yield name, value

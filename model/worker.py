@@ -1,0 +1,83 @@
+"""The worker: its shelf of encoder outputs, and the reads of each step.
+
+Theory of operation
+-------------------
+Executing one step: drop the told keys; run the told encoders and put their outputs on the shelf; gather for the
+target every item that overlaps [w, w + n); then the drafter gathers over its own window, shifted by the look-ahead.
+An item that starts at or after w + n is only the drafter's look-ahead: missing it is a crash up to 0.23.0 and
+tolerated from 0.24.0 (#46315). w is where the reader begins: the scheduler's start (A3 held), the true start, which is
+the scheduler's less the drafts rejected in earlier steps of the same admission, or anywhere from confirmed to the
+start.
+"""
+
+from .setup import Item, Setup
+from .state import Miss, Part, State, Step
+from .world import World
+
+__all__ = ["execute", "gather", "shelve", "shift_readers"]
+
+
+def shelve(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:  # noqa: ARG001
+    """The shelf once a step's notices and encodes are done: drop first, then encode."""
+    if not step.drop and not step.encode:
+        return shelf
+    kept = {key for key in shelf if key not in step.drop}
+    return tuple(sorted(kept | set(step.encode)))
+
+
+def gather(world: World, setup: Setup, shelf: tuple[str, ...], part: Part, back: int) -> tuple[Miss, ...]:
+    """The reads of one request's part that find nothing on the shelf; `back` counts only under reader `any`."""
+    begin = part.start
+    if world.reader == "true":
+        begin = world.rules.reader_start(part.start, part.rejected)
+    elif world.reader == "any":
+        begin = max(part.lowest, part.start - back)
+    end = begin + part.tokens
+    misses = _absent(setup, shelf, part.request, "target", begin, end, None)
+    if setup.look_ahead > 0:
+        tolerated_from = end if world.switches.tolerate_look_ahead == 1 else None
+        ahead = setup.look_ahead
+        misses += _absent(setup, shelf, part.request, "draft", begin + ahead, end + ahead, tolerated_from)
+    return misses
+
+
+def _absent(
+    setup: Setup, shelf: tuple[str, ...], number: int, reader: str, low: int, high: int, tolerated_from: int | None
+) -> tuple[Miss, ...]:
+    return tuple(
+        Miss(number, index, reader, low, high)
+        for index, item in enumerate(setup.requests[number].items)
+        if item.key not in shelf and _reads(item, low, high, tolerated_from)
+    )
+
+
+def _reads(item: Item, low: int, high: int, tolerated_from: int | None) -> bool:
+    if item.start >= high or item.end <= low:
+        return False
+    return tolerated_from is None or item.start < tolerated_from
+
+
+def execute(world: World, state: State, back: int) -> State:
+    """The worker executes the oldest step that is not executed yet. Parts of preempted, finished and aborted requests
+    are executed like any other: a step in flight cannot be called back."""
+    at = next(index for index, step in enumerate(state.steps) if step.executed == 0)
+    step = state.steps[at]
+    shelf = world.rules.shelve(world, state.shelf, step)
+    misses = tuple(miss for part in step.parts for miss in world.rules.gather(world, state.setup, shelf, part, back))
+    steps = state.steps[:at] + (step._replace(executed=1),) + state.steps[at + 1 :]
+    return state._replace(steps=steps, shelf=shelf, misses=misses)
+
+
+def shift_readers(world: World, steps: tuple[Step, ...], number: int, rejected: int) -> tuple[Step, ...]:
+    """Drafts of the request were rejected: the steps of the same admission still in flight begin so much lower."""
+    if rejected == 0 or world.reader != "true":
+        return steps
+    return tuple(
+        step._replace(
+            parts=tuple(
+                part._replace(rejected=part.rejected + rejected) if part.request == number and part.live == 1 else part
+                for part in step.parts
+            )
+        )
+        for step in steps
+    )
