@@ -1,0 +1,185 @@
+"""One step of any model, taken and judged: the part that the Hypothesis machine and the random walk have in common.
+
+Belongs here: taking an action, judging the properties, counting what happened, and saying so when the model breaks its
+contract. Nothing here knows Hypothesis.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, Generic, NoReturn, TypeVar
+
+from outlives.model.contract import Action, DescribedModel, FairModel, Model, Property, Refusal
+from outlives.model.errors import BadModel
+
+from .fair import FairJudge
+
+__all__ = ["Recorder", "broken", "initial_states", "show_state"]
+
+State = TypeVar("State")
+_PURITY_CHECK_AT = (1, 7, 29)  # taken actions of a run whose transition is made twice; few, since each costs a step
+_MOST_INITIAL_STATES = 10_000
+
+
+def show_state(model: Model[Any], state: Any) -> str:
+    """A state in words, cut to what fits in a message."""
+    try:
+        shown = str(dict(model.describe(state))) if isinstance(model, DescribedModel) else repr(state)
+    except Exception as error:  # a message about a broken model must not break itself
+        shown = f"a state that cannot be shown ({type(error).__name__})"
+    return shown if len(shown) <= 400 else shown[:397] + "..."
+
+
+def broken(
+    model: Model[Any], what: str, state: Any, action: Action | None = None, cause: Exception | None = None
+) -> NoReturn:
+    """Raise BadModel: what is wrong, at which action, in which state."""
+    where = "in the initial state" if action is None else f"at {action} in the state"
+    why = "" if cause is None else f" ({type(cause).__name__}: {cause})"
+    raise BadModel(f"the model breaks its contract: {what}{why}, {where} {show_state(model, state)}.") from cause
+
+
+def initial_states(model: Model[State]) -> tuple[State, ...]:
+    """The initial states of a model, at most ten thousand. Raises BadModel where there is none."""
+    try:
+        states = tuple(islice(model.initial_states(), _MOST_INITIAL_STATES))
+    except Exception as error:
+        raise BadModel(f"the model's initial_states raised {type(error).__name__}: {error}.") from error
+    if not states:
+        raise BadModel("the model has no initial state: initial_states() gave none.")
+    return states
+
+
+class Recorder(Generic[State]):
+    """Takes and judges actions of one model, and counts. One recorder lives through all cases of a run."""
+
+    def __init__(self, model: Model[State], properties: Sequence[Property[State]]) -> None:
+        self.model = model
+        self.counting = True
+        """Off while a violation is replayed, so that counts speak of the generated runs only."""
+        self.calls = 0
+        self.cases = 0
+        self.taken = 0
+        self.outside = 0
+        """Runs that reached the boundary."""
+        self.fired: Counter[str] = Counter()
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self.situations: Counter[str] = Counter()
+        self.bad: BadModel | None = None
+        self._fair: FairJudge[State] | None = None
+        self._fair_model = model if isinstance(model, FairModel) else None
+        self.judge_only(properties)
+
+    def judge_only(self, properties: Sequence[Property[State]]) -> None:
+        """From now on judge these properties and no others."""
+        self.properties = tuple(properties)
+        self._moments = tuple((prop, 1 << place) for place, prop in enumerate(properties) if prop.kind != "progress")
+        self._ends = tuple((prop, 1 << place) for place, prop in enumerate(properties) if prop.kind == "progress")
+        if self._ends and self._fair is None:
+            self._fair = FairJudge(self.model)
+
+    @property
+    def judges_progress(self) -> bool:
+        """Whether any of the judged properties speaks of the fair run."""
+        return bool(self._ends)
+
+    def fail(self, what: str, state: Any, action: Action | None = None, cause: Exception | None = None) -> NoReturn:
+        """Remember and raise BadModel: Hypothesis may wrap what a rule raises, so it is kept here as well."""
+        try:
+            broken(self.model, what, state, action, cause)
+        except BadModel as error:
+            self.bad = self.bad or error
+            raise
+
+    def start(self, make: Callable[[], State]) -> State:
+        """The initial state that `make` builds, checked to be hashable and not to change when it is made again."""
+        try:
+            state = make()
+        except Exception as error:
+            self.fail("the initial state could not be built", None, None, error)
+        try:
+            hash(state)
+        except TypeError as error:
+            self.fail("states must be hashable and immutable", state, None, error)
+        return state
+
+    def take(self, before: State, action: Action, position: int) -> State | None:
+        """The state after the action, or None where it is refused. `position` counts the actions taken before it."""
+        try:
+            after = self.model.next_state(before, action)
+        except Exception as error:
+            self.fail("next_state raised", before, action, error)
+        if isinstance(after, Refusal):
+            if self.counting:
+                self.refused[action.name, after.reason] += 1
+            return None
+        if position in _PURITY_CHECK_AT:
+            self._check_purity(before, action, after)
+        if self.counting:
+            self.taken += 1
+            self.fired[action.name] += 1
+        return after
+
+    def _check_purity(self, before: State, action: Action, after: State) -> None:
+        try:
+            mark = hash(before), hash(after)
+            again = self.model.next_state(before, action)
+            unchanged = (hash(before), hash(after)) == mark
+        except Exception as error:
+            self.fail("states must be hashable, and next_state must give the same answer twice", before, action, error)
+        if not unchanged:
+            self.fail("next_state changed a state in place", before, action)
+        if again != after:
+            self.fail("next_state gave two different answers to the same question", before, action)
+
+    def judge(self, before: State, action: Action | None, after: State) -> tuple[Property[State] | None, int]:
+        """The first `state` or `step` property that is false here, and which situations arose, as bits."""
+        return self._judge(self._moments, before, action, after)
+
+    def fair_action(self, state: State) -> Action | None:
+        """The model's next fair action; None where there is none, or the model has no fair run."""
+        if self._fair_model is None:
+            return None
+        try:
+            return self._fair_model.fair_action(state)
+        except Exception as error:
+            self.fail("fair_action raised", state, None, error)
+
+    def fair_end(self, state: State) -> State:
+        """Where the fair run from this state ends."""
+        if self._fair is None:
+            self._fair = FairJudge(self.model)
+        try:
+            return self._fair.end(state)
+        except BadModel:
+            raise
+        except Exception as error:
+            self.fail("the fair run raised", state, None, error)
+
+    def judge_progress(self, state: State) -> tuple[Property[State] | None, int]:
+        """The first `progress` property that is false from here, and which situations arose, as bits."""
+        return self._judge(self._ends, state, None, self.fair_end(state)) if self._ends else (None, 0)
+
+    def _judge(
+        self, properties: tuple[tuple[Property[State], int], ...], before: State, action: Action | None, after: State
+    ) -> tuple[Property[State] | None, int]:
+        arose = 0
+        prop = None
+        try:
+            for prop, bit in properties:
+                if prop.situation(before, action, after):
+                    arose |= bit
+                    if self.counting:
+                        self.situations[prop.name] += 1
+                if not prop.holds(before, action, after):
+                    return prop, arose
+        except Exception as error:
+            self.fail(f"property {prop.name if prop else '?'} raised", after, action, error)
+        return None, arose
+
+    def refusals(self) -> Mapping[str, Mapping[str, int]]:
+        """Action -> reason -> how often, both in alphabetical order."""
+        table: dict[str, dict[str, int]] = {}
+        for (name, reason), count in sorted(self.refused.items()):
+            table.setdefault(name, {})[reason] = count
+        return table

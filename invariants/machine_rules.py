@@ -1,0 +1,285 @@
+"""The Hypothesis machine over any model: one rule per action, named as it, each of them total.
+
+Belongs here: how rules, their arguments and the setup are drawn, and what a rule does. Rules have no preconditions
+(swarm testing would leave cases without any enabled rule): an action that the model refuses is counted, and then, where
+the model has a fair run, its next fair action is taken instead. That matters because swarm testing switches half of
+the rules off in a typical case, and a run in which nothing may ever be executed shows nothing.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis import target
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from outlives.model.contract import (
+    Action,
+    ActionTable,
+    Argument,
+    Choice,
+    Model,
+    Property,
+    Range,
+    Refusal,
+    SetupModel,
+    TableModel,
+)
+from outlives.model.errors import BadModel
+
+from .machine_record import Recorder, initial_states
+from .machine_settings import MachineSettings, machine_profile
+
+__all__ = ["ModelMachine", "PropertyViolated", "action_names", "argument_strategy", "machine_class"]
+
+State = TypeVar("State")
+_RESERVED = {"target", "targets"}  # keywords of Hypothesis's `rule`
+_PICKS = 5_040  # divisible by 1 to 10, so that a pick modulo the number of actions is even for the usual numbers
+
+
+class PropertyViolated(AssertionError):
+    """A property is false. Each property has its own subclass, so that Hypothesis tells the failures apart."""
+
+    def __init__(self, prop: Property[Any], why: str) -> None:
+        super().__init__(f"{prop.name}: it must hold that {prop.phrase}, but {why}")
+        self.property = prop.name
+        self.why = why
+
+
+class ModelMachine(RuleBasedStateMachine):
+    """What the rules of every model's machine share. Made by `machine_class`, which sets the class variables."""
+
+    recorder: Recorder[Any]
+    options: MachineSettings
+    on_found: Callable[["ModelMachine", Property[Any]], None]
+    on_case: Callable[["ModelMachine"], None]
+    errors: Mapping[str, type[PropertyViolated]]
+    starts: tuple[Any, ...]
+    waits_for_setup: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setup: tuple[tuple[str, Argument], ...] | None = None
+        self.actions: list[Action] = []
+        self.situations = 0
+        self.outside = False
+        self.current: Any = None
+        self.initial: Any = None
+        self._around = sys.exception()
+        if self.recorder.counting:
+            self.recorder.cases += 1
+        if not self.waits_for_setup:
+            self.begin(lambda: self.starts[0], None)
+
+    def begin(self, make: Callable[[], Any], setup: tuple[tuple[str, Argument], ...] | None) -> None:
+        """Start the run from the state that `make` builds."""
+        self.setup = setup
+        self.initial = self.current = state = self.recorder.start(make)
+        self.judge(state, None, state)
+
+    def step(self, action: Action) -> None:
+        """Take the action; where it is refused, the model's fair action, if that is wanted and there is one."""
+        recorder = self.recorder
+        if recorder.counting:
+            recorder.calls += 1
+        if self.outside:
+            return
+        before = self.current
+        after = recorder.take(before, action, len(self.actions))
+        if after is None:
+            fair = recorder.fair_action(before) if self.options.fair_fallback else None
+            if fair is None or fair == action:
+                return
+            action = fair
+            after = recorder.take(before, action, len(self.actions))
+            if after is None:
+                return
+        self.actions.append(action)
+        self.current = after
+        self.judge(before, action, after)
+        every = self.options.fair_every
+        if every and len(self.actions) % every == 0:
+            self.judge_progress()
+
+    def judge(self, before: Any, action: Action | None, after: Any) -> None:
+        """Judge the step just taken, and notice the boundary."""
+        false, arose = self.recorder.judge(before, action, after)
+        self.situations |= arose
+        if false is not None:
+            self.violated(false, before, action, after)
+        if not self.recorder.model.within(after):
+            self.outside = True
+            if self.recorder.counting:
+                self.recorder.outside += 1
+
+    def judge_progress(self) -> None:
+        """Judge the fair run from the current state; states outside the boundary are not gone on from."""
+        if self.outside or not self.recorder.judges_progress:
+            return
+        false, arose = self.recorder.judge_progress(self.current)
+        self.situations |= arose
+        if false is not None:
+            self.violated(false, self.current, None, self.recorder.fair_end(self.current))
+
+    def violated(self, prop: Property[Any], before: Any, action: Action | None, after: Any) -> None:
+        """Keep the run as it is (before anything shrinks it), then fail the case."""
+        self.on_found(self, prop)
+        try:
+            why = prop.explain(before, action, after)
+        except Exception as error:
+            self.recorder.fail(f"the explanation of property {prop.name} raised", after, action, error)
+        raise self.errors[prop.name](prop, why)
+
+    def teardown(self) -> None:
+        """Judge progress once per run, from where it ended; not where the run was cut off by an error."""
+        if sys.exception() is not self._around or self.current is None:
+            return
+        self.judge_progress()
+        if self.options.use_target and self.options.cases >= 1_000:
+            target(float(self.situations.bit_count()), label="situations reached")
+        self.on_case(self)
+
+
+def argument_strategy(domain: Range | Choice) -> st.SearchStrategy[Argument]:
+    """How an argument is drawn: a number shrinks to the low end of its range, a name to the first."""
+    if isinstance(domain, Range):
+        return st.integers(domain.low, domain.high)
+    return st.sampled_from(domain.names)
+
+
+def action_names(model: Model[State], tries: int = 2_000) -> tuple[str, ...]:
+    """The names of a model's actions: from its table, else those met in the first states breadth-first, sorted."""
+    if isinstance(model, TableModel):
+        return tuple(model.action_table)
+    names: set[str] = set()
+    states = list(initial_states(model))[:100]
+    seen = set(states)
+    for state in states:  # grows while it is walked
+        for action in model.actions(state):
+            names.add(action.name)
+            if len(states) < tries:
+                after = model.next_state(state, action)
+                if not isinstance(after, Refusal) and after not in seen and model.within(after):
+                    seen.add(after)
+                    states.append(after)
+    if not names:
+        raise BadModel("the model has no action: actions() gave none in the first states.")
+    return tuple(sorted(names))
+
+
+def machine_class(
+    model: Model[Any],
+    *,
+    settings: MachineSettings | None = None,
+    properties: Sequence[Property[Any]] | None = None,
+    name: str = "Machine",
+    recorder: Recorder[Any] | None = None,
+    on_found: Callable[[ModelMachine, Property[Any]], None] | None = None,
+    on_case: Callable[[ModelMachine], None] | None = None,
+) -> type[ModelMachine]:
+    """A Hypothesis state machine over a model: `TestMachine = machine_class(model).TestCase` runs it under pytest.
+
+    `properties` are judged (all of the model's unless given); `on_found` is called with the machine and the property
+    before the case fails, `on_case` at the end of each case that was not cut off. Raises BadModel.
+    """
+    judged = tuple(model.properties() if properties is None else properties)
+    options = settings or machine_profile("quick")
+    base = initial_states(model)
+    members: dict[str, Any] = {
+        "recorder": recorder or Recorder(model, judged),
+        "options": options,
+        "on_found": staticmethod(on_found or _nothing),
+        "on_case": staticmethod(on_case or _nothing),
+        "errors": {prop.name: type(f"Violated_{prop.name}", (PropertyViolated,), {}) for prop in judged},
+        "starts": base,
+        "waits_for_setup": False,
+    }
+    begin = _setup_rule(model, base)
+    if begin is not None:
+        members["waits_for_setup"] = True
+        members["begin_rule"] = begin
+    table = model.action_table if isinstance(model, TableModel) else None
+    for action in action_names(model) if table is None else table:
+        members[f"rule_{action}"] = _picked_rule(model, action) if table is None else _table_rule(action, table)
+    if not any(member.startswith("rule_") for member in members):
+        raise BadModel("the model has no action: its action_table is empty.")
+    return type(name, (ModelMachine,), members)
+
+
+def _nothing(*_: object) -> None:
+    """Where the caller does not want to be told."""
+
+
+def _table_rule(name: str, table: ActionTable) -> Any:
+    domains = table[name]
+    if taken := _RESERVED.intersection(domains):
+        raise BadModel(f"action {name} has an argument called {min(taken)!r}; Hypothesis keeps that name for itself.")
+    order = tuple(domains)
+
+    if order:
+
+        def fire(self: ModelMachine, /, **arguments: Argument) -> None:
+            self.step(Action(name, tuple([(argument, arguments[argument]) for argument in order])))
+    else:
+        only = Action(name)
+
+        def fire(self: ModelMachine, /, **_: Argument) -> None:
+            self.step(only)
+
+    return _as_rule(fire, name, {argument: argument_strategy(domain) for argument, domain in domains.items()})
+
+
+def _picked_rule(model: Model[Any], name: str) -> Any:
+    """A rule of a model without a table: the drawn number picks among the state's actions of this name."""
+
+    def fire(self: ModelMachine, /, pick: int) -> None:
+        options = [action for action in model.actions(self.current) if action.name == name]
+        if options:
+            self.step(options[pick % len(options)])
+        elif self.recorder.counting:
+            self.recorder.calls += 1
+            self.recorder.refused[name, "not-available"] += 1
+
+    return _as_rule(fire, name, {"pick": st.integers(0, _PICKS - 1)})
+
+
+def _as_rule(fire: Callable[..., None], name: str, strategies: Mapping[str, st.SearchStrategy[Any]]) -> Any:
+    fire.__name__ = fire.__qualname__ = name
+    as_rule: Any = rule  # its overloads cannot be told that no argument is called `target`
+    return as_rule(**strategies)(fire)
+
+
+def _setup_rule(model: Model[Any], base: tuple[Any, ...]) -> Any:
+    """The rule that draws where a run begins, or None where there is only one place."""
+    if isinstance(model, SetupModel):
+        return _setup_numbers_rule(model)
+    if len(base) == 1:
+        return None
+
+    def begin_at(self: ModelMachine, /, which: int) -> None:
+        self.begin(lambda: self.starts[which], None)
+
+    begin_at.__name__ = "begin"
+    return initialize(which=st.integers(0, len(base) - 1))(begin_at)
+
+
+def _setup_numbers_rule(model: SetupModel) -> Any:
+    """Draw the setup's numbers. A base (`setup_base`, optional) is drawn whole now and then, and number by number."""
+    table = model.setup_table
+    order = tuple(table)
+    base: Mapping[str, Argument] = dict(getattr(model, "setup_base", {}))
+    strategies: dict[str, st.SearchStrategy[Argument]] = {}
+    for number, domain in table.items():
+        strategy = argument_strategy(domain)
+        strategies[number] = st.one_of(strategy, st.just(base[number])) if number in base else strategy
+
+    def begin_with(self: ModelMachine, /, numbers: dict[str, Argument]) -> None:
+        setup = tuple((number, numbers[number]) for number in order)
+        self.begin(lambda: model.initial_state(dict(setup)), setup)
+
+    begin_with.__name__ = "begin"
+    drawn: st.SearchStrategy[dict[str, Argument]] = st.fixed_dictionaries(strategies)
+    if set(base) >= set(table):
+        whole = {number: base[number] for number in table}
+        drawn = st.one_of(drawn, drawn, drawn, st.just(whole))
+    return initialize(numbers=drawn)(begin_with)

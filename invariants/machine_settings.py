@@ -1,0 +1,95 @@
+"""How hard the Hypothesis machine tries: named profiles, and how they translate into Hypothesis settings.
+
+Belongs here: numbers of cases and steps and what they mean, nothing about models. Why these choices: the explain phase
+prints nothing for machines and costs four times the run, so it is off; CI's own Hypothesis profile switches the
+database off, so every setting that matters is given here and none is inherited.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.database import DirectoryBasedExampleDatabase
+from outlives.model.errors import OutOfRange, UnknownName
+
+__all__ = ["MACHINE_PROFILES", "MachineSettings", "hypothesis_settings", "machine_profile"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineSettings:
+    """How many runs, how long each, and what is done besides. Raises OutOfRange for numbers without meaning."""
+
+    name: str
+    cases: int
+    """Runs of the machine, each from an initial state."""
+    steps: int
+    """Rule calls in each run, refused ones included."""
+    fair_every: int = 8
+    """Progress is judged at the end of each run and after every so many actions taken (0: at the end only)."""
+    fair_fallback: bool = True
+    """Where a drawn action is refused, take the model's next fair action instead, so that a run gets somewhere."""
+    shrink_replays: int = 20_000
+    """How many shorter or smaller runs are tried on a violation, at most."""
+    first_only: bool = False
+    """Stop at the first violated property; the others are then `unknown`."""
+    use_target: bool = True
+    """Let Hypothesis climb towards runs that reach more situations (only from 1,000 cases on does it matter)."""
+    verbose: bool = False
+    """Hand every rule call to the progress callback as a line of text."""
+    database: Path | None = None
+    """Folder where Hypothesis keeps failing runs to try them first the next time; None: nothing is kept."""
+
+    def __post_init__(self) -> None:
+        for what, value, low, high in (
+            ("the number of cases", self.cases, 1, 10_000_000),
+            ("the number of steps", self.steps, 1, 1_000),
+            ("fair_every", self.fair_every, 0, 1_000),
+            ("shrink_replays", self.shrink_replays, 0, 10_000_000),
+        ):
+            if not low <= value <= high:
+                raise OutOfRange(what, value, low, high)
+
+    def changed(self, **changes: object) -> "MachineSettings":
+        """The same settings with some fields replaced."""
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+MACHINE_PROFILES: Mapping[str, MachineSettings] = {
+    "quick": MachineSettings(name="quick", cases=50, steps=20),
+    "ci": MachineSettings(name="ci", cases=300, steps=40),
+    "nightly": MachineSettings(name="nightly", cases=20_000, steps=80),
+    "debug": MachineSettings(name="debug", cases=20, steps=20, verbose=True),
+}
+"""`quick` before a commit, `ci` on each change, `nightly` when there is time, `debug` to watch the machine."""
+
+
+def machine_profile(name: str) -> MachineSettings:
+    """The settings of this name. Raises UnknownName."""
+    if name not in MACHINE_PROFILES:
+        raise UnknownName("machine profile", name, MACHINE_PROFILES)
+    return MACHINE_PROFILES[name]
+
+
+def hypothesis_settings(chosen: MachineSettings, *, shrink: bool = False) -> settings:
+    """These settings as Hypothesis takes them.
+
+    `shrink` switches Hypothesis's own shrinking on; our engine shrinks the trace itself (see `machine_shrink`).
+    """
+    phases = [Phase.reuse, Phase.generate]
+    if chosen.use_target:
+        phases.append(Phase.target)
+    if shrink:
+        phases.append(Phase.shrink)
+    return settings(
+        max_examples=chosen.cases,
+        stateful_step_count=chosen.steps,
+        deadline=None,
+        derandomize=False,
+        database=None if chosen.database is None else DirectoryBasedExampleDatabase(chosen.database),
+        print_blob=True,
+        report_multiple_bugs=False,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.debug if chosen.verbose else Verbosity.normal,
+    )
