@@ -1,0 +1,286 @@
+"""What is true of every reachable abstract state: the lemmas, which together say that the reader finds its key.
+
+Belongs here: the lemmas as named values, and which of them carry the proof under which assumptions. A lemma is a plain
+predicate over `Life`: the proof runs it on symbolic numbers, the tie on those of an executed run.
+
+Theory of operation (readers may begin anywhere in [computed - live promises, computed])
+-----------------------------------------------------------------------------------------
+A step reads the item if its window overlaps it. Either the item ends after the scheduler's start: then the gate has
+looked at it in the very pass that dispatched the step (REFERENCED-BOOKED, BOOKED-SHELVED). Or it ends between the
+lowest position a reader may take and the start: then the request still references it (COVERAGE), because the guard
+let it go only below confirmed, confirmed never falls (CONFIRMED-MONOTONE), and nothing is promised that the
+placeholders do not count (UPKEEP). So the key is on the shelf when the next step reads; and an eviction decided later
+reaches the worker with a later step (assumption A1), so it is there when this step reads (READER).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from outlives.model.lifetime import confirmed
+
+from .life import Assumed, Life, Terms
+
+__all__ = ["GOAL", "LEMMAS", "Lemma", "initial", "lemma_sets", "safe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lemma:
+    """A named predicate over abstract states. Only the truth of what `holds` returns is asked."""
+
+    name: str
+    phrase: str
+    holds: Callable[[Terms, Life], bool]
+    premise: Callable[[Terms, Life], bool] | None = None
+    """Where it says something at all; None: everywhere."""
+
+
+def _flag(value: int) -> bool:
+    return value == 0 or value == 1
+
+
+def _types(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    return (
+        _flag(life.base)
+        and life.start >= 0
+        and life.start < life.end
+        and life.look_ahead >= 0
+        and life.prompt >= 1
+        and life.counters.known >= life.prompt
+        and _flag(life.running)
+        and _flag(life.referenced)
+        and _flag(life.booked)
+        and _flag(life.shelf_next)
+        and _flag(flight.active)
+        and _flag(flight.live)
+        and _flag(flight.present)
+        and flight.live <= flight.active
+    )
+
+
+def _queue(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return (
+        life.live_drafts >= 0
+        and life.live_drafts <= life.live_promises
+        and life.live_promises <= life.live_tokens
+        and life.live_tokens <= life.counters.in_flight
+    )
+
+
+def _stale_share(terms: Terms, life: Life) -> bool:
+    if terms.assumed.isolate == 0:
+        return life.counters.stale == 0
+    return life.counters.stale == life.counters.in_flight - life.live_tokens
+
+
+def _counters(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.counters.placeholders >= 0 and life.counters.placeholders <= life.counters.computed
+
+
+def _waiting(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    if life.running == 1:
+        return True
+    counters = life.counters
+    if counters.computed != 0 or counters.placeholders != 0 or life.referenced == 1 or life.floor != 0:
+        return False
+    return life.live_tokens == 0 and life.flight.live == 0
+
+
+def _referenced_booked(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.referenced == 0 or life.booked == 1
+
+
+def _booked_shelved(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.booked == 0 or life.shelf_next == 1
+
+
+def _upkeep(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.counters.placeholders == life.live_promises
+
+
+def _known_ahead(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.running == 0 or confirmed(life.counters) <= life.counters.known - life.base
+
+
+def _monotone(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.running == 0 or confirmed(life.counters) >= life.floor
+
+
+def _floor(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.running == 0 or confirmed(life.counters) <= life.floor
+
+
+def _partly_computed(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.running == 1 and life.counters.placeholders > 0 and life.start < life.counters.computed
+
+
+def _coverage(terms: Terms, life: Life) -> bool:
+    if _partly_computed(terms, life) and life.end > life.floor:
+        return life.referenced == 1
+    return True
+
+
+def _step(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    if flight.active == 0:
+        return True
+    return (
+        flight.tokens >= 1
+        and flight.drafts >= 0
+        and flight.drafts <= flight.share
+        and flight.share <= flight.tokens
+        and flight.draft_margin >= 0
+        and flight.draft_margin <= flight.margin
+    )
+
+
+def _true_start(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    if flight.active == 0:
+        return True
+    return flight.true_start - flight.margin >= flight.lowest and flight.true_start <= flight.start
+
+
+def _reads(life: Life, low: int, high: int) -> bool:
+    """Whether a step that may begin from `low` on and ends at `high` at the latest reads the item."""
+    return life.flight.active == 1 and life.start < high + life.look_ahead and life.end > low
+
+
+def _reads_any(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return _reads(life, life.flight.lowest, life.flight.start + life.flight.tokens)
+
+
+def _reads_checked(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return _reads(life, life.flight.start, life.flight.start + life.flight.tokens)
+
+
+def _reads_true(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return _reads(life, life.flight.true_start, life.flight.true_start + life.flight.tokens)
+
+
+def _finds(reads: Callable[[Terms, Life], bool]) -> Callable[[Terms, Life], bool]:
+    def finds(terms: Terms, life: Life) -> bool:
+        if reads(terms, life):
+            return life.flight.present == 1
+        return True
+
+    return finds
+
+
+def _past_prompt(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    if life.live_drafts > 0:
+        return life.counters.computed - life.live_drafts >= life.prompt
+    return True
+
+
+def _true_past_prompt(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    if flight.active == 0 or (flight.draft_margin == 0 and flight.true_start == flight.start):
+        return True
+    return flight.true_start - flight.draft_margin >= life.prompt
+
+
+def _inside(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.end <= life.prompt
+
+
+def _front(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    if flight.live == 0:
+        return True
+    return (
+        flight.true_start == life.counters.computed - flight.rest
+        and flight.rest >= flight.tokens
+        and flight.rest <= life.live_tokens
+    )
+
+
+def _settled_coverage(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    computed = life.counters.computed
+    if life.running == 1 and life.live_tokens > 0 and life.start < computed + life.look_ahead:
+        if life.end > computed - life.live_tokens:
+            return life.referenced == 1
+    return True
+
+
+TYPES = Lemma("TYPES", "flags are 0 or 1, the item is not empty, and the prompt is known", _types)
+QUEUE = Lemma("QUEUE", "live drafts <= live promises <= live tokens <= tokens in flight", _queue)
+STALE = Lemma("STALE-SHARE", "the stale share is what is in flight beside the live steps", _stale_share)
+COUNTERS = Lemma("COUNTERS", "0 <= placeholders <= computed", _counters)
+WAITING = Lemma("WAITING", "a waiting request has computed nothing, promised nothing and references nothing", _waiting)
+BOOKED = Lemma("REFERENCED-BOOKED", "a referenced entry is in the book", _referenced_booked)
+SHELVED = Lemma("BOOKED-SHELVED", "an entry in the book is on the shelf when the next step reads", _booked_shelved)
+UPKEEP = Lemma("UPKEEP", "placeholders are what the live steps in flight have promised", _upkeep)
+KNOWN = Lemma("KNOWN-AHEAD", "the last known token is not computed for good: confirmed <= known - base", _known_ahead)
+MONOTONE = Lemma("CONFIRMED-MONOTONE", "confirmed has never fallen in this admission", _monotone)
+FLOOR = Lemma("FLOOR", "confirmed has never been higher than its recorded height", _floor)
+COVERAGE = Lemma(
+    "COVERAGE", "while outputs are promised, a begun item that ends above confirmed is referenced", _coverage
+)
+STEP = Lemma("STEP", "a step promises at most its tokens, and carries at most as many drafts as it promises", _step)
+TRUE_START = Lemma(
+    "TRUE-START",
+    "a step's true start is at or above confirmed at its dispatch, whatever is still rejected",
+    _true_start,
+)
+READER = Lemma("READER", "a step finds the key wherever in its allowance it begins", _finds(_reads_any), _reads_any)
+CHECKED = Lemma("CHECKED-READER", "a step finds the key in the window that the gate saw", _finds(_reads_checked))
+PAST_PROMPT = Lemma("PAST-PROMPT", "with all live drafts rejected, computed is at or above the prompt", _past_prompt)
+TRUE_PAST = Lemma("TRUE-PAST-PROMPT", "a step that rejections shift starts at or above the prompt", _true_past_prompt)
+INSIDE = Lemma("INSIDE", "the item lies inside the prompt", _inside)
+FRONT = Lemma("FRONT", "a live step truly starts at computed less what is in flight from it on", _front)
+SETTLED = Lemma("SETTLED-COVERAGE", "an item that ends above what is settled is referenced", _settled_coverage)
+
+LEMMAS: tuple[Lemma, ...] = (TYPES, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, MONOTONE, FLOOR)
+LEMMAS += (COVERAGE, STEP, TRUE_START, READER)
+"""The lemmas of the theorem: readers anywhere between confirmed and the scheduler's start."""
+
+_READS = {"any": _reads_any, "checked": _reads_checked, "true": _reads_true}
+
+
+def safe(terms: Terms, life: Life) -> bool:
+    """The goal: the tracked step finds the key wherever its kind of reader looks for it."""
+    return _finds(_READS[terms.assumed.reader])(terms, life)
+
+
+GOAL = Lemma("OUTLIVES", "the entry outlives its last reader: whoever reads the item finds its key", safe)
+
+
+def lemma_sets(assumed: Assumed) -> tuple[tuple[Lemma, ...], ...]:
+    """The sets of lemmas that may prove the goal under these assumptions, the likeliest first."""
+    sets: list[tuple[Lemma, ...]] = []
+    inside = () if assumed.anywhere else (INSIDE,)
+    if "A1" in assumed.relaxed:
+        common = (TYPES, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
+        return ((*common, FRONT, SETTLED, *inside),)
+    if assumed.reader == "checked":
+        sets.append((TYPES, BOOKED, SHELVED, CHECKED))
+    if assumed.reader == "true" and inside:
+        common = (TYPES, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
+        sets.append((*common, PAST_PROMPT, TRUE_PAST, CHECKED, *inside))
+    sets.append((*LEMMAS, *inside))
+    return tuple(sets)
+
+
+def initial(terms: Terms, life: Life) -> bool:
+    """Where lives begin: the request waits, nothing is in flight; a stranger may have had the key encoded already."""
+    counters = life.counters
+    if not _types(terms, life) or (not terms.assumed.anywhere and not _inside(terms, life)):
+        return False
+    return (
+        counters.computed == 0
+        and counters.placeholders == 0
+        and counters.in_flight == 0
+        and counters.stale == 0
+        and counters.known == life.prompt
+        and life.running == 0
+        and life.referenced == 0
+        and life.seen == 0
+        and life.omitted == 0
+        and life.shelf_next == life.booked
+        and life.floor == 0
+        and life.live_tokens == 0
+        and life.live_promises == 0
+        and life.live_drafts == 0
+        and life.flight.active == 0
+    )

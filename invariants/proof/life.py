@@ -1,0 +1,137 @@
+"""The life of one cache entry: the abstract state, and what a verdict about it assumes. Records only, no transition.
+
+Belongs here: `Life` and `Flight` (the state), `Arithmetic` (the counter functions that the relation runs on),
+`Assumed` and `Terms`. What each field means of the executable model is said at the field; `projection` computes it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from outlives.model import lifetime
+from outlives.model.lifetime import Counters, Guard
+from outlives.model.world import Reader
+
+__all__ = ["Arithmetic", "Assumed", "Flight", "Life", "Terms", "landed"]
+
+
+class Arithmetic(NamedTuple):
+    """The counter functions that the relation runs on; by default the ones of `lifetime`."""
+
+    advance: Callable[[Counters, int], Counters] = lifetime.advance
+    promise: Callable[[Counters, int, int, int], tuple[Counters, int, int]] = lifetime.promise
+    receive: Callable[[Counters, int, int], tuple[Counters, int]] = lifetime.receive
+    roll_back: Callable[[Counters, int, int], Counters] = lifetime.roll_back
+    deliver: Callable[[Counters, int, int, int, int], Counters] = lifetime.deliver
+    preempt: Callable[[Counters, int], Counters] = lifetime.preempt
+    admit: Callable[[Counters, int], Counters] = lifetime.admit
+    reader_start: Callable[[int, int], int] = lifetime.reader_start
+
+    @classmethod
+    def of(cls, rules: Any) -> "Arithmetic":
+        """The arithmetic of a model's rules: any record that has these names."""
+        return cls(*(getattr(rules, name) for name in cls._fields))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumed:
+    """Under which assumptions a verdict is given."""
+
+    relaxed: frozenset[str] = frozenset()
+    """Relaxed ones of A1, A2 and A4. A3 is relaxed by `reader`."""
+    reader: Reader = "any"
+    """Where a step may begin to read: `checked` (A3 held), `true`, or `any`."""
+    anywhere: bool = True
+    """Items may reach past the prompt; False: they lie inside it."""
+    closed: frozenset[str] = frozenset()
+    """`preempt` and `abort` together close the only way by which references go before the guard lets them."""
+    isolate: int = 1
+    """1: what was in flight at a preemption is remembered as stale (0.27.0 on)."""
+    early_resume: int = 1
+    """1: a request may resume while stale outputs are in flight (drop mode); 0: not before they are processed."""
+    asynchronous: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the relation is about: a guard, the arithmetic, the assumptions."""
+
+    guard: Guard
+    arithmetic: Arithmetic = field(default_factory=Arithmetic)
+    assumed: Assumed = field(default_factory=Assumed)
+
+
+class Flight(NamedTuple):
+    """One step in flight, as it was dispatched, and what has happened since."""
+
+    active: int
+    """1: there is such a step."""
+    live: int
+    """1: its request still runs, without a preemption since."""
+    start: int
+    """The scheduler's start: computed at dispatch."""
+    tokens: int
+    """How many it was given."""
+    drafts: int
+    share: int
+    """Promised outputs: 0 where it does not sample, else base + drafts."""
+    lowest: int
+    """Computed less the live promises, both at dispatch: no reader may begin below it."""
+    true_start: int
+    """The start less the drafts rejected so far in earlier steps of the same admission."""
+    margin: int
+    """Promises of the earlier steps of the same admission that are still unprocessed."""
+    draft_margin: int
+    """Drafts of the same steps."""
+    rest: int
+    """Tokens in flight of this step and all later ones of the same admission."""
+    present: int
+    """1: the key is on the shelf when this step reads, after its own notices and encodes."""
+
+
+_LANDED = Flight(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+def landed() -> Flight:
+    """No step is tracked."""
+    return _LANDED
+
+
+class Life(NamedTuple):
+    """The abstract state. Constants first; a frame is what a transition does not `_replace`."""
+
+    base: int
+    """Tokens sampled per step beside the drafts: 1, or 0 for diffusion models. Constant."""
+    start: int
+    """First position of the item. Constant."""
+    end: int
+    """First position after it. Constant."""
+    look_ahead: int
+    """How far past its window a drafter reads, and the gate looks. Constant."""
+    prompt: int
+    """Prompt tokens. Constant."""
+    counters: Counters
+    """The request's counters, as the scheduler has them. A finished or aborted request counts as preempted."""
+    running: int
+    """1: admitted; 0: waiting, preempted or gone."""
+    referenced: int
+    """1: the request references the item's entry (the item's number is among its references)."""
+    seen: int
+    """1: it once did (only read where A2 is relaxed)."""
+    booked: int
+    """1: the key is in the book."""
+    shelf_next: int
+    """1: the key would be on the shelf when the next dispatched step reads, were that step told only what is told
+    already or waits in the evicted list: shelf, then every dispatched step's drops and encodes, then the notices
+    that the next step will carry."""
+    omitted: int
+    """1: the one encode that A4 relaxed lets the environment leave out was left out."""
+    floor: int
+    """Ghost: the highest confirmed position of this admission (0 while waiting)."""
+    live_tokens: int
+    """Ghost: tokens of the live steps in flight."""
+    live_promises: int
+    """Ghost: their promises."""
+    live_drafts: int
+    """Ghost: their drafts."""
+    flight: Flight

@@ -1,0 +1,320 @@
+"""The life of one cache entry as a transition relation: one request, one item, unbounded numbers.
+
+Belongs here: the transitions between the states of `life`, what they assume of the environment, and nothing of any
+solver. All of it is plain Python over integers: the proof and bounded checking run it on symbolic numbers, the tie on
+the numbers of an executed run.
+
+Theory of operation
+-------------------
+The counters move by the functions of `outlives.model.lifetime` and by nothing else; they come in as an `Arithmetic`,
+so that a rule that a user replaces is the rule that is proved about. The pipeline is seen as sums: the tokens, the
+promises and the drafts of the *live* steps in flight (dispatched since the last admission), kept as ghosts that the
+scheduler does not have. Beside the sums stands one step in flight, chosen freely at its dispatch (`Flight`): what is
+true of it is true of every step. The cache is seen as three flags of the one entry. Everything else, other requests
+and other items included, is the environment: it takes entries into the book and evicts what this request does not
+reference, whenever it likes.
+
+What the environment may do is said by refusals. Those that are facts about a queue of steps are marked FACT: the sum
+over a part of the steps in flight relates as each step does, outputs are processed in dispatch order. A step's own
+side of each is a lemma about the tracked step, and the tie checks all of them on the model's real queue.
+
+Rules as in `lifetime`: flags are 0 or 1 and tested with `== 1`, choices come in as arguments, ifs are statements.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from outlives.model import lifetime
+from outlives.model.contract import Refusal
+
+from .life import Assumed, Flight, Life, Terms, landed
+
+__all__ = ["TRANSITIONS", "Outcome", "Transition", "share_of", "transitions"]
+
+Outcome = Life | Refusal
+
+
+def _raise_floor(life: Life) -> Life:
+    if life.running == 1:
+        now = lifetime.confirmed(life.counters)
+        if now > life.floor:
+            return life._replace(floor=now)
+    return life
+
+
+def _ask_guard(terms: Terms, life: Life, site: str) -> Life:
+    if terms.guard.site == site and life.referenced == 1:  # noqa: SIM102 -- each question is a decision of its own
+        if terms.guard.condition(life.counters, life.end, life.look_ahead):
+            return life._replace(referenced=0)
+    return life
+
+
+def _gate(terms: Terms, life: Life, count: int, encoded: int) -> Outcome:
+    """The encoder gate over [computed, computed + count + look-ahead), where it lets the whole window pass."""
+    if life.end <= life.counters.computed:
+        return life
+    if life.start >= life.counters.computed + count + life.look_ahead:
+        return life
+    if "A2" in terms.assumed.relaxed and life.seen == 1:
+        return life
+    if life.booked == 1:
+        return life._replace(referenced=1, seen=1)
+    if encoded == 1:
+        return life._replace(referenced=1, seen=1, booked=1, shelf_next=1)
+    if "A4" in terms.assumed.relaxed and life.omitted == 0:
+        return life._replace(referenced=1, seen=1, booked=1, shelf_next=0, omitted=1)
+    return Refusal("planned-is-encoded")
+
+
+def dispatch(terms: Terms, life: Life, count: int, encoded: int, track: int) -> Outcome:
+    """A running request gets `count` tokens of a step. `encoded`: a planned encode is told; `track`: follow it."""
+    if life.running == 0:
+        return Refusal("not-running")
+    return _dispatch(terms, life, count, encoded, track)
+
+
+def _dispatch(terms: Terms, life: Life, count: int, encoded: int, track: int) -> Outcome:
+    if count < 1:
+        return Refusal("nothing-scheduled")
+    gated = _gate(terms, life, count, encoded)
+    if isinstance(gated, Refusal):
+        return gated
+    before = life.counters
+    drafts = lifetime.carried_drafts(before, count)
+    life = _ask_guard(terms, gated, "before-advance")
+    life = _ask_guard(terms, life._replace(counters=terms.arithmetic.advance(before, count)), "after-advance")
+    counters, sampled, share = terms.arithmetic.promise(life.counters, drafts, life.base, terms.assumed.asynchronous)
+    if sampled == 0 and drafts > 0:
+        drafts = 0
+    flight = life.flight
+    if track == 1:
+        if flight.active == 1:
+            return Refusal("already-tracking")
+        flight = Flight(
+            active=1,
+            live=1,
+            start=before.computed,
+            tokens=count,
+            drafts=drafts,
+            share=share,
+            lowest=before.computed - life.live_promises,
+            true_start=terms.arithmetic.reader_start(before.computed, 0),
+            margin=life.live_promises,
+            draft_margin=life.live_drafts,
+            rest=count,
+            present=gated.shelf_next,
+        )
+    elif flight.live == 1:
+        flight = flight._replace(rest=flight.rest + count)
+    return _raise_floor(
+        life._replace(
+            counters=counters,
+            live_tokens=life.live_tokens + count,
+            live_promises=life.live_promises + share,
+            live_drafts=life.live_drafts + drafts,
+            flight=flight,
+        )
+    )
+
+
+def _shift(terms: Terms, flight: Flight, rejected: int, share: int, drafts: int) -> Flight:
+    """An earlier step of the same admission was processed: `rejected` of its drafts move the true start down."""
+    return flight._replace(
+        true_start=terms.arithmetic.reader_start(flight.true_start, rejected),
+        margin=flight.margin - share,
+        draft_margin=flight.draft_margin - drafts,
+    )
+
+
+def share_of(terms: Terms, life: Life, drafts: int, sampled: int) -> int:
+    """What a step promised: 0 where it does not sample, else base + drafts."""
+    if sampled == 1 and terms.assumed.asynchronous == 1:
+        return life.base + drafts
+    return 0
+
+
+def _process(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, dropped: int) -> Life:
+    """The order of the protocol: receive, roll back, the free pass, deliver."""
+    rules = terms.arithmetic
+    counters, stale = rules.receive(life.counters, count, terms.assumed.isolate)
+    if stale == 1 and dropped == 1:
+        return life._replace(counters=counters)
+    counters = rules.roll_back(counters, drafts - accepted, stale)
+    life = _ask_guard(terms, life._replace(counters=counters), "at-output")
+    if sampled == 1:
+        tokens = life.base + accepted
+        counters = rules.deliver(counters, tokens, stale, dropped, terms.assumed.asynchronous)
+        life = life._replace(counters=counters)
+    return _raise_floor(life)
+
+
+def _wrong_output(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int) -> Refusal | None:
+    """What no output looks like."""
+    if count < 1 or accepted < 0 or accepted > drafts:
+        return Refusal("no-such-output")
+    if sampled == 0 and drafts > 0:
+        return Refusal("only-sampling-steps-carry-drafts")
+    if share_of(terms, life, drafts, sampled) > count:
+        return Refusal("FACT: a step promises at most its tokens")  # proved of the tracked step: lemma STEP
+    return None
+
+
+def live_output(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int) -> Outcome:
+    """The oldest step in flight is live and its output is processed. `own`: it is the tracked one."""
+    wrong = _wrong_output(terms, life, count, drafts, accepted, sampled)
+    if wrong is not None:
+        return wrong
+    if life.running == 0 or life.counters.in_flight > life.live_tokens:
+        return Refusal("FACT: stale steps are older than live ones")
+    share = share_of(terms, life, drafts, sampled)
+    if count > life.live_tokens or share > life.live_promises or drafts > life.live_drafts:
+        return Refusal("FACT: the sum is at least each of its parts")
+    left = life.live_promises - share
+    if left > life.live_tokens - count or life.live_drafts - drafts > left:
+        return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
+    flight = life.flight
+    if own == 1:
+        wrong = _not_the_tracked(flight, 1, count, drafts, share)
+        if wrong is not None:
+            return wrong
+        flight = landed()
+    elif flight.active == 1:
+        if flight.live == 0:
+            return Refusal("FACT: stale steps are older than live ones")
+        if count > life.live_tokens - flight.rest or share > flight.margin or drafts > flight.draft_margin:
+            return Refusal("FACT: the sum is at least each of its parts")
+        if flight.draft_margin - drafts > flight.margin - share:
+            return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
+        flight = _shift(terms, flight, drafts - accepted, share, drafts)
+    life = life._replace(
+        live_tokens=life.live_tokens - count, live_promises=left, live_drafts=life.live_drafts - drafts, flight=flight
+    )
+    return _process(terms, life, count, drafts, accepted, sampled, 0)
+
+
+def _not_the_tracked(flight: Flight, live: int, count: int, drafts: int, share: int) -> Refusal | None:
+    if flight.active == 0 or flight.live != live:
+        return Refusal("not-the-tracked-step")
+    if flight.tokens != count or flight.drafts != drafts or flight.share != share:
+        return Refusal("not-the-tracked-step")
+    if flight.margin != 0 or flight.draft_margin != 0:
+        return Refusal("FACT: outputs are processed in dispatch order")
+    return None
+
+
+def stale_output(
+    terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int, same: int, dropped: int
+) -> Outcome:
+    """The oldest step in flight was dispatched before the last preemption. `own`: it is the tracked one; `same`: the
+    tracked one is of its admission, and is shifted; `dropped`: its tokens vanish (drop mode)."""
+    wrong = _wrong_output(terms, life, count, drafts, accepted, sampled)
+    if wrong is not None:
+        return wrong
+    if count > life.counters.in_flight - life.live_tokens:
+        return Refusal("FACT: the sum is at least each of its parts")
+    share = share_of(terms, life, drafts, sampled)
+    flight = life.flight
+    if own == 1:
+        wrong = _not_the_tracked(flight, 0, count, drafts, share)
+        if wrong is not None:
+            return wrong
+        flight = landed()
+    elif same == 1:
+        if flight.active == 0 or flight.live == 1:
+            return Refusal("not-of-one-admission")
+        if share > flight.margin or drafts > flight.draft_margin:
+            return Refusal("FACT: the sum is at least each of its parts")
+        if flight.draft_margin - drafts > flight.margin - share:
+            return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
+        flight = _shift(terms, flight, drafts - accepted, share, drafts)
+    return _process(terms, life._replace(flight=flight), count, drafts, accepted, sampled, dropped)
+
+
+def preempt(terms: Terms, life: Life) -> Outcome:
+    """The request loses its blocks and its references; what is in flight still executes. An abort or a finish is this
+    one without a resume after it."""
+    if life.running == 0:
+        return Refusal("not-running")
+    return life._replace(
+        counters=terms.arithmetic.preempt(life.counters, terms.assumed.isolate),
+        running=0,
+        referenced=0,
+        floor=0,
+        live_tokens=0,
+        live_promises=0,
+        live_drafts=0,
+        flight=life.flight._replace(live=0),
+    )
+
+
+def resume(terms: Terms, life: Life, hit: int, count: int, encoded: int, track: int) -> Outcome:
+    """Admission, with `hit` positions of the prefix in the KV cache, and its first dispatch: one pass."""
+    if life.running == 1:
+        return Refusal("not-waiting")
+    if hit < 0 or hit > life.counters.known - life.base:
+        return Refusal("a hit never covers the last known token")
+    if terms.assumed.early_resume == 0 and terms.assumed.isolate == 1 and life.counters.stale > 0:
+        return Refusal("stale-output-in-flight")
+    life = life._replace(counters=terms.arithmetic.admit(life.counters, hit), running=1)
+    return _dispatch(terms, _raise_floor(life), count, encoded, track)
+
+
+def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001 -- one signature for every transition
+    """The gate takes a reference to an entry that is there, and then nothing is dispatched."""
+    if life.running == 0 or life.booked == 0:
+        return Refusal("not-there")
+    return life._replace(referenced=1, seen=1)
+
+
+def evict(terms: Terms, life: Life, spared: int) -> Outcome:
+    """The entry goes, which this request does not reference. In order, the notice reaches no step in flight; where A1
+    is relaxed it reaches those that have not executed, save what they encode themselves (`spared`)."""
+    if life.booked == 0 or life.referenced == 1:
+        return Refusal("nothing-idle")
+    life = life._replace(booked=0, shelf_next=0)
+    if "A1" in terms.assumed.relaxed and spared == 0:
+        return life._replace(flight=life.flight._replace(present=0))
+    return life
+
+
+def stranger(terms: Terms, life: Life, encoded: int) -> Outcome:
+    """Another request has the same key encoded. References of strangers only keep an entry from being evicted."""
+    if life.booked == 1:
+        return Refusal("already-there")
+    if encoded == 1:
+        return life._replace(booked=1, shelf_next=1)
+    if "A4" in terms.assumed.relaxed and life.omitted == 0:
+        return life._replace(booked=1, shelf_next=0, omitted=1)
+    return Refusal("planned-is-encoded")
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A named transition and the names of its choices."""
+
+    name: str
+    apply: Callable[..., Outcome]
+    choices: tuple[str, ...]
+    phrase: str
+
+
+_OUTPUT = ("count", "drafts", "accepted", "sampled", "own")
+
+TRANSITIONS: tuple[Transition, ...] = (
+    Transition("dispatch", dispatch, ("count", "encoded", "track"), "a step of the running request is dispatched"),
+    Transition("live-output", live_output, _OUTPUT, "the output of a live step is processed"),
+    Transition("stale-output", stale_output, (*_OUTPUT, "same", "dropped"), "the output of a stale step is processed"),
+    Transition("preempt", preempt, (), "the request is preempted, finished or aborted"),
+    Transition("resume", resume, ("hit", "count", "encoded", "track"), "the request is admitted and dispatched"),
+    Transition("touch", touch, (), "the gate takes a reference and dispatches nothing"),
+    Transition("evict", evict, ("spared",), "the entry is evicted"),
+    Transition("stranger", stranger, ("encoded",), "another request has the key encoded"),
+)
+"""Every transition. A new one is a function as above and a line here; lemmas and engines take it from this table."""
+
+
+def transitions(assumed: Assumed) -> tuple[Transition, ...]:
+    """The transitions that the open routes leave."""
+    if {"preempt", "abort"} <= assumed.closed:
+        return tuple(each for each in TRANSITIONS if each.name not in ("preempt", "stale-output"))
+    return TRANSITIONS
