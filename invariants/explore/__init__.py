@@ -1,0 +1,10 @@
+"""The exhaustive engine: every state of a scope, and the shortest trace to whatever is wrong in it.
+
+The public face of the package; what the names mean stands where they are defined.
+"""
+
+from .bounds import Bounds, Progress
+from .breadth import breadth_first
+from .exploration import ActionCount, Exploration
+
+__all__ = ["ActionCount", "Bounds", "Exploration", "Progress", "breadth_first"]

@@ -1,0 +1,117 @@
+"""Judging properties during a search: each on its own, with its first violation and how often it was put to the test.
+
+Belongs here: what a search knows about its properties, and nothing about how states are found.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from outlives.model.contract import Action, FairModel, Property
+from outlives.model.errors import BadModel, OutlivesError, UnknownName
+
+from ..fair import FairJudge
+from .care import Careful, shown, told
+
+__all__ = ["Finding", "Judge", "chosen"]
+
+
+class Finding(NamedTuple):
+    """The first violation of a property: found at this state, or by this action leaving it."""
+
+    number: int
+    """Position of the state in the order of discovery: least traces first."""
+    action: Action | None = None
+    """None: the state itself is wrong (or its fair run)."""
+
+
+def chosen(properties: Sequence[Property[Any]], names: Sequence[str] | None) -> tuple[Property[Any], ...]:
+    """The named properties in the model's order; all for None. Raises `UnknownName`."""
+    if names is None:
+        return tuple(properties)
+    known = [each.name for each in properties]
+    for name in names:
+        if name not in known:
+            raise UnknownName("property", name, known)
+    return tuple(each for each in properties if each.name in names)
+
+
+class Judge:
+    """A search tells it of every transition and every new state; the first violation of each property is kept.
+
+    What `holds` is asked: once per state for kind `state` (it reads only the state), per transition for kind `step`,
+    once per state with the end of its fair run for kind `progress`. Situations are asked per transition, initial
+    states counting as one each, and per state for `progress`.
+    """
+
+    def __init__(self, careful: Careful, properties: Sequence[Property[Any]]) -> None:
+        self.properties = tuple(properties)
+        self.found: dict[str, Finding] = {}
+        self.broken = {each.name: 0 for each in properties}
+        self.situations = {each.name: 0 for each in properties}
+        progress = [each for each in properties if each.kind == "progress"]
+        fair = bool(progress) and isinstance(careful.model, FairModel)
+        self.without_fair_run = () if fair else tuple(each.name for each in progress)
+        self._on_states = [each for each in properties if each.kind == "state"]
+        self._on_steps = [each for each in properties if each.kind == "step"]
+        self._on_fair_runs = progress if fair else []
+        self._fair = FairJudge(careful.model) if fair else None
+
+    def initial(self, state: Any, index: int) -> None:
+        """An initial state, judged as the contract says: as (state, None, state)."""
+        self.transition(state, None, state, index, new=index)
+
+    def transition(self, before: Any, action: Action | None, after: Any, index: int, new: int | None) -> None:
+        """A transition out of state number `index`; `new` is the number of the state reached if it is a new one."""
+        for each in self._on_steps:
+            self._situation(each, before, action, after)
+            if not self._holds(each, before, action, after):
+                self._break(each, Finding(index, action))
+        for each in self._on_states:
+            self._situation(each, before, action, after)
+            if new is not None and not self._holds(each, before, action, after):
+                self._break(each, Finding(new))
+        if new is not None and self._on_fair_runs:
+            end = self.fair_end(after)
+            for each in self._on_fair_runs:
+                self._situation(each, after, None, end)
+                if not self._holds(each, after, None, end):
+                    self._break(each, Finding(new))
+
+    def fair_end(self, state: Any) -> Any:
+        """Where the model's fair run from this state ends."""
+        assert self._fair is not None
+        try:
+            return self._fair.end(state)
+        except OutlivesError:
+            raise
+        except Exception as error:
+            raise BadModel(f"the model's fair run raised {told(error)} from state {shown(state)}.") from error
+
+    def explain(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> str:
+        """The property's own words for a violation."""
+        try:
+            return each.explain(before, action, after)
+        except Exception as error:
+            raise _raised(f"the explanation of property {each.name}", error, action, before) from error
+
+    def _situation(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> None:
+        try:
+            if each.situation(before, action, after):
+                self.situations[each.name] += 1
+        except Exception as error:
+            raise _raised(f"the situation of property {each.name}", error, action, before) from error
+
+    def _holds(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> bool:
+        try:
+            return each.holds(before, action, after)
+        except Exception as error:
+            raise _raised(f"property {each.name}", error, action, before) from error
+
+    def _break(self, each: Property[Any], finding: Finding) -> None:
+        self.broken[each.name] += 1
+        self.found.setdefault(each.name, finding)
+
+
+def _raised(what: str, error: Exception, action: Action | None, state: Any) -> BadModel:
+    where = "as an initial state" if action is None else f"on action {action}"
+    return BadModel(f"{what} raised {told(error)} {where} in state {shown(state)}.")
