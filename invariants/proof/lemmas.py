@@ -35,18 +35,13 @@ class Lemma:
 
 
 def _flag(value: int) -> bool:
-    return value == 0 or value == 1
+    return value >= 0 and value <= 1
 
 
-def _types(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+def _flags(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     flight = life.flight
     return (
         _flag(life.base)
-        and life.start >= 0
-        and life.start < life.end
-        and life.look_ahead >= 0
-        and life.prompt >= 1
-        and life.counters.known >= life.prompt
         and _flag(life.running)
         and _flag(life.referenced)
         and _flag(life.booked)
@@ -55,6 +50,16 @@ def _types(terms: Terms, life: Life) -> bool:  # noqa: ARG001
         and _flag(flight.live)
         and _flag(flight.present)
         and flight.live <= flight.active
+    )
+
+
+def _numbers(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return (
+        life.start >= 0
+        and life.start < life.end
+        and life.look_ahead >= 0
+        and life.prompt >= 1
+        and life.counters.known >= life.prompt
     )
 
 
@@ -186,24 +191,44 @@ def _inside(terms: Terms, life: Life) -> bool:  # noqa: ARG001
 
 def _front(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     flight = life.flight
-    if flight.live == 0:
+    if flight.active == 0:
         return True
     return (
-        flight.true_start == life.counters.computed - flight.rest
+        flight.live == 1
+        and flight.true_start == life.counters.computed - flight.rest
+        and flight.true_start <= flight.start
         and flight.rest >= flight.tokens
         and flight.rest <= life.live_tokens
     )
 
 
+def _ends_above_settled(life: Life) -> bool:
+    return life.running == 1 and life.end > life.counters.computed - life.live_tokens
+
+
 def _settled_coverage(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    computed = life.counters.computed
-    if life.running == 1 and life.live_tokens > 0 and life.start < computed + life.look_ahead:
-        if life.end > computed - life.live_tokens:
-            return life.referenced == 1
+    begun = life.live_tokens > 0 and life.start < life.counters.computed + life.look_ahead
+    if begun and _ends_above_settled(life):
+        return life.referenced == 1
     return True
 
 
-TYPES = Lemma("TYPES", "flags are 0 or 1, the item is not empty, and the prompt is known", _types)
+def _settled_present(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    reached = flight.active == 1 and life.start < flight.true_start + flight.tokens + life.look_ahead
+    if reached and _ends_above_settled(life):
+        return flight.present == 1
+    return True
+
+
+def _held(terms: Terms, life: Life) -> bool:
+    if _reads_checked(terms, life):
+        return life.referenced == 1 and life.flight.present == 1
+    return True
+
+
+TYPES = Lemma("TYPES", "flags are 0 or 1, and no step is live that is not in flight", _flags)
+NUMBERS = Lemma("NUMBERS", "the item is not empty, and the prompt is known", _numbers)
 QUEUE = Lemma("QUEUE", "live drafts <= live promises <= live tokens <= tokens in flight", _queue)
 STALE = Lemma("STALE-SHARE", "the stale share is what is in flight beside the live steps", _stale_share)
 COUNTERS = Lemma("COUNTERS", "0 <= placeholders <= computed", _counters)
@@ -228,12 +253,32 @@ CHECKED = Lemma("CHECKED-READER", "a step finds the key in the window that the g
 PAST_PROMPT = Lemma("PAST-PROMPT", "with all live drafts rejected, computed is at or above the prompt", _past_prompt)
 TRUE_PAST = Lemma("TRUE-PAST-PROMPT", "a step that rejections shift starts at or above the prompt", _true_past_prompt)
 INSIDE = Lemma("INSIDE", "the item lies inside the prompt", _inside)
-FRONT = Lemma("FRONT", "a live step truly starts at computed less what is in flight from it on", _front)
+FRONT = Lemma("FRONT", "a step is live and truly starts at computed less what is in flight from it on", _front)
 SETTLED = Lemma("SETTLED-COVERAGE", "an item that ends above what is settled is referenced", _settled_coverage)
+SETTLED_PRESENT = Lemma("SETTLED-PRESENT", "and on the shelf of every step in flight that reaches it", _settled_present)
+HELD = Lemma("HELD-IN-FLIGHT", "what the window of a step in flight needs is referenced and on its shelf", _held)
 
-LEMMAS: tuple[Lemma, ...] = (TYPES, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, MONOTONE, FLOOR)
-LEMMAS += (COVERAGE, STEP, TRUE_START, READER)
+LEMMAS: tuple[Lemma, ...] = (
+    TYPES,
+    NUMBERS,
+    QUEUE,
+    STALE,
+    COUNTERS,
+    WAITING,
+    BOOKED,
+    SHELVED,
+    UPKEEP,
+    KNOWN,
+    MONOTONE,
+    FLOOR,
+    COVERAGE,
+    STEP,
+    TRUE_START,
+    READER,
+)
 """The lemmas of the theorem: readers anywhere between confirmed and the scheduler's start."""
+
+_COMMON = (TYPES, NUMBERS, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
 
 _READS = {"any": _reads_any, "checked": _reads_checked, "true": _reads_true}
 
@@ -251,13 +296,12 @@ def lemma_sets(assumed: Assumed) -> tuple[tuple[Lemma, ...], ...]:
     sets: list[tuple[Lemma, ...]] = []
     inside = () if assumed.anywhere else (INSIDE,)
     if "A1" in assumed.relaxed:
-        common = (TYPES, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
-        return ((*common, FRONT, SETTLED, *inside),)
+        common = (*_COMMON, FRONT)
+        return ((*common, HELD) if assumed.reader == "checked" else (*common, SETTLED, SETTLED_PRESENT),)
     if assumed.reader == "checked":
-        sets.append((TYPES, BOOKED, SHELVED, CHECKED))
+        sets.append((TYPES, NUMBERS, BOOKED, SHELVED, CHECKED))
     if assumed.reader == "true" and inside:
-        common = (TYPES, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
-        sets.append((*common, PAST_PROMPT, TRUE_PAST, CHECKED, *inside))
+        sets.append((*_COMMON, PAST_PROMPT, TRUE_PAST, CHECKED, *inside))
     sets.append((*LEMMAS, *inside))
     return tuple(sets)
 
@@ -265,7 +309,11 @@ def lemma_sets(assumed: Assumed) -> tuple[tuple[Lemma, ...], ...]:
 def initial(terms: Terms, life: Life) -> bool:
     """Where lives begin: the request waits, nothing is in flight; a stranger may have had the key encoded already."""
     counters = life.counters
-    if not _types(terms, life) or (not terms.assumed.anywhere and not _inside(terms, life)):
+    if (
+        not _flags(terms, life)
+        or not _numbers(terms, life)
+        or (not terms.assumed.anywhere and not _inside(terms, life))
+    ):
         return False
     return (
         counters.computed == 0
@@ -283,4 +331,5 @@ def initial(terms: Terms, life: Life) -> bool:
         and life.live_promises == 0
         and life.live_drafts == 0
         and life.flight.active == 0
+        and life.flight.live == 0
     )

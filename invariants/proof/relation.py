@@ -29,12 +29,13 @@ from outlives.model.contract import Refusal
 
 from .life import Assumed, Flight, Life, Terms, landed
 
-__all__ = ["TRANSITIONS", "Outcome", "Transition", "share_of", "transitions"]
+__all__ = ["FLAGS", "TRANSITIONS", "Outcome", "Phase", "Transition", "share_of", "transitions"]
 
 Outcome = Life | Refusal
 
 
-def _raise_floor(life: Life) -> Life:
+def raise_floor(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
+    """The ghost of the highest confirmed position follows."""
     if life.running == 1:
         now = lifetime.confirmed(life.counters)
         if now > life.floor:
@@ -49,8 +50,11 @@ def _ask_guard(terms: Terms, life: Life, site: str) -> Life:
     return life
 
 
-def _gate(terms: Terms, life: Life, count: int, encoded: int) -> Outcome:
-    """The encoder gate over [computed, computed + count + look-ahead), where it lets the whole window pass."""
+def gate(terms: Terms, life: Life, count: int, encoded: int) -> Outcome:
+    """The encoder gate over [computed, computed + count + look-ahead), where it lets the whole window pass. A planned
+    encode is told with the step (`encoded`), save the one that A4 relaxed lets the environment leave out."""
+    if count < 1:
+        return Refusal("nothing-scheduled")
     if life.end <= life.counters.computed:
         return life
     if life.start >= life.counters.computed + count + life.look_ahead:
@@ -66,25 +70,22 @@ def _gate(terms: Terms, life: Life, count: int, encoded: int) -> Outcome:
     return Refusal("planned-is-encoded")
 
 
-def dispatch(terms: Terms, life: Life, count: int, encoded: int, track: int) -> Outcome:
-    """A running request gets `count` tokens of a step. `encoded`: a planned encode is told; `track`: follow it."""
+def only_running(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001 -- one signature for every phase
+    """What only a running request does."""
     if life.running == 0:
         return Refusal("not-running")
-    return _dispatch(terms, life, count, encoded, track)
+    return life
 
 
-def _dispatch(terms: Terms, life: Life, count: int, encoded: int, track: int) -> Outcome:
-    if count < 1:
-        return Refusal("nothing-scheduled")
-    gated = _gate(terms, life, count, encoded)
-    if isinstance(gated, Refusal):
-        return gated
+def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
+    """`count` tokens leave with the step that the gate has just let pass. `track`: follow this step."""
     before = life.counters
     drafts = lifetime.carried_drafts(before, count)
-    life = _ask_guard(terms, gated, "before-advance")
+    shelved = life.shelf_next
+    life = _ask_guard(terms, life, "before-advance")
     life = _ask_guard(terms, life._replace(counters=terms.arithmetic.advance(before, count)), "after-advance")
     counters, sampled, share = terms.arithmetic.promise(life.counters, drafts, life.base, terms.assumed.asynchronous)
-    if sampled == 0 and drafts > 0:
+    if sampled == 0:
         drafts = 0
     flight = life.flight
     if track == 1:
@@ -102,18 +103,16 @@ def _dispatch(terms: Terms, life: Life, count: int, encoded: int, track: int) ->
             margin=life.live_promises,
             draft_margin=life.live_drafts,
             rest=count,
-            present=gated.shelf_next,
+            present=shelved,
         )
     elif flight.live == 1:
         flight = flight._replace(rest=flight.rest + count)
-    return _raise_floor(
-        life._replace(
-            counters=counters,
-            live_tokens=life.live_tokens + count,
-            live_promises=life.live_promises + share,
-            live_drafts=life.live_drafts + drafts,
-            flight=flight,
-        )
+    return life._replace(
+        counters=counters,
+        live_tokens=life.live_tokens + count,
+        live_promises=life.live_promises + share,
+        live_drafts=life.live_drafts + drafts,
+        flight=flight,
     )
 
 
@@ -133,7 +132,9 @@ def share_of(terms: Terms, life: Life, drafts: int, sampled: int) -> int:
     return 0
 
 
-def _process(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, dropped: int) -> Life:
+def process(
+    terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, dropped: int = 0
+) -> Outcome:
     """The order of the protocol: receive, roll back, the free pass, deliver."""
     rules = terms.arithmetic
     counters, stale = rules.receive(life.counters, count, terms.assumed.isolate)
@@ -143,9 +144,8 @@ def _process(terms: Terms, life: Life, count: int, drafts: int, accepted: int, s
     life = _ask_guard(terms, life._replace(counters=counters), "at-output")
     if sampled == 1:
         tokens = life.base + accepted
-        counters = rules.deliver(counters, tokens, stale, dropped, terms.assumed.asynchronous)
-        life = life._replace(counters=counters)
-    return _raise_floor(life)
+        return life._replace(counters=rules.deliver(life.counters, tokens, stale, dropped, terms.assumed.asynchronous))
+    return life
 
 
 def _wrong_output(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int) -> Refusal | None:
@@ -159,8 +159,8 @@ def _wrong_output(terms: Terms, life: Life, count: int, drafts: int, accepted: i
     return None
 
 
-def live_output(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int) -> Outcome:
-    """The oldest step in flight is live and its output is processed. `own`: it is the tracked one."""
+def take_live(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int) -> Outcome:
+    """The oldest step in flight is live, and leaves the pipeline. `own`: it is the tracked one."""
     wrong = _wrong_output(terms, life, count, drafts, accepted, sampled)
     if wrong is not None:
         return wrong
@@ -186,10 +186,9 @@ def live_output(terms: Terms, life: Life, count: int, drafts: int, accepted: int
         if flight.draft_margin - drafts > flight.margin - share:
             return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
         flight = _shift(terms, flight, drafts - accepted, share, drafts)
-    life = life._replace(
+    return life._replace(
         live_tokens=life.live_tokens - count, live_promises=left, live_drafts=life.live_drafts - drafts, flight=flight
     )
-    return _process(terms, life, count, drafts, accepted, sampled, 0)
 
 
 def _not_the_tracked(flight: Flight, live: int, count: int, drafts: int, share: int) -> Refusal | None:
@@ -202,11 +201,11 @@ def _not_the_tracked(flight: Flight, live: int, count: int, drafts: int, share: 
     return None
 
 
-def stale_output(
-    terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int, same: int, dropped: int
+def take_stale(
+    terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int, same: int
 ) -> Outcome:
-    """The oldest step in flight was dispatched before the last preemption. `own`: it is the tracked one; `same`: the
-    tracked one is of its admission, and is shifted; `dropped`: its tokens vanish (drop mode)."""
+    """The oldest step in flight was dispatched before the last preemption, and leaves the pipeline. `own`: it is the
+    tracked one; `same`: the tracked one is of its admission, and is shifted."""
     wrong = _wrong_output(terms, life, count, drafts, accepted, sampled)
     if wrong is not None:
         return wrong
@@ -227,14 +226,11 @@ def stale_output(
         if flight.draft_margin - drafts > flight.margin - share:
             return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
         flight = _shift(terms, flight, drafts - accepted, share, drafts)
-    return _process(terms, life._replace(flight=flight), count, drafts, accepted, sampled, dropped)
+    return life._replace(flight=flight)
 
 
 def preempt(terms: Terms, life: Life) -> Outcome:
-    """The request loses its blocks and its references; what is in flight still executes. An abort or a finish is this
-    one without a resume after it."""
-    if life.running == 0:
-        return Refusal("not-running")
+    """The running request loses its blocks and its references; what is in flight still executes."""
     return life._replace(
         counters=terms.arithmetic.preempt(life.counters, terms.assumed.isolate),
         running=0,
@@ -247,21 +243,20 @@ def preempt(terms: Terms, life: Life) -> Outcome:
     )
 
 
-def resume(terms: Terms, life: Life, hit: int, count: int, encoded: int, track: int) -> Outcome:
-    """Admission, with `hit` positions of the prefix in the KV cache, and its first dispatch: one pass."""
+def admit(terms: Terms, life: Life, hit: int) -> Outcome:
+    """A waiting request is admitted with `hit` positions of its prefix in the KV cache."""
     if life.running == 1:
         return Refusal("not-waiting")
     if hit < 0 or hit > life.counters.known - life.base:
         return Refusal("a hit never covers the last known token")
     if terms.assumed.early_resume == 0 and terms.assumed.isolate == 1 and life.counters.stale > 0:
         return Refusal("stale-output-in-flight")
-    life = life._replace(counters=terms.arithmetic.admit(life.counters, hit), running=1)
-    return _dispatch(terms, _raise_floor(life), count, encoded, track)
+    return life._replace(counters=terms.arithmetic.admit(life.counters, hit), running=1)
 
 
-def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001 -- one signature for every transition
+def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
     """The gate takes a reference to an entry that is there, and then nothing is dispatched."""
-    if life.running == 0 or life.booked == 0:
+    if life.booked == 0:
         return Refusal("not-there")
     return life._replace(referenced=1, seen=1)
 
@@ -289,28 +284,64 @@ def stranger(terms: Terms, life: Life, encoded: int) -> Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of a transition, and the choices that it reads. Phases are extracted one by one and composed, so that the
+    paths through a transition add up instead of multiplying."""
+
+    apply: Callable[..., Outcome]
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Transition:
-    """A named transition and the names of its choices."""
+    """A named transition: its phases, in order."""
 
     name: str
-    apply: Callable[..., Outcome]
-    choices: tuple[str, ...]
+    phases: tuple[Phase, ...]
     phrase: str
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The names of its choices, in order of their first use."""
+        return tuple(dict.fromkeys(name for phase in self.phases for name in phase.choices))
 
-_OUTPUT = ("count", "drafts", "accepted", "sampled", "own")
+    def apply(self, terms: Terms, life: Life, **choices: int) -> Outcome:
+        """The state after it, or the refusal of the first phase that refuses."""
+        for phase in self.phases:
+            after = phase.apply(terms, life, *(choices[name] for name in phase.choices))
+            if isinstance(after, Refusal):
+                return after
+            life = after
+        return life
+
+
+FLAGS = frozenset({"encoded", "track", "sampled", "own", "same", "dropped", "spared"})
+"""Choices that are 0 or 1; the others are any number."""
+
+_RUNNING = Phase(only_running)
+_FLOOR = Phase(raise_floor)
+_DISPATCH = (Phase(gate, ("count", "encoded")), Phase(advance, ("count", "track")), _FLOOR)
+_STEP = ("count", "drafts", "accepted", "sampled")
 
 TRANSITIONS: tuple[Transition, ...] = (
-    Transition("dispatch", dispatch, ("count", "encoded", "track"), "a step of the running request is dispatched"),
-    Transition("live-output", live_output, _OUTPUT, "the output of a live step is processed"),
-    Transition("stale-output", stale_output, (*_OUTPUT, "same", "dropped"), "the output of a stale step is processed"),
-    Transition("preempt", preempt, (), "the request is preempted, finished or aborted"),
-    Transition("resume", resume, ("hit", "count", "encoded", "track"), "the request is admitted and dispatched"),
-    Transition("touch", touch, (), "the gate takes a reference and dispatches nothing"),
-    Transition("evict", evict, ("spared",), "the entry is evicted"),
-    Transition("stranger", stranger, ("encoded",), "another request has the key encoded"),
+    Transition("dispatch", (_RUNNING, *_DISPATCH), "a step of the running request is dispatched"),
+    Transition(
+        "live-output",
+        (Phase(take_live, (*_STEP, "own")), Phase(process, _STEP), _FLOOR),
+        "the output of a live step is processed",
+    ),
+    Transition(
+        "stale-output",
+        (Phase(take_stale, (*_STEP, "own", "same")), Phase(process, (*_STEP, "dropped")), _FLOOR),
+        "the output of a step from before the last preemption is processed",
+    ),
+    Transition("preempt", (_RUNNING, Phase(preempt)), "the request is preempted; finished or aborted: and stays away"),
+    Transition("resume", (Phase(admit, ("hit",)), _FLOOR, *_DISPATCH), "the request is admitted and dispatched"),
+    Transition("touch", (_RUNNING, Phase(touch)), "the gate takes a reference and dispatches nothing"),
+    Transition("evict", (Phase(evict, ("spared",)),), "the entry is evicted"),
+    Transition("stranger", (Phase(stranger, ("encoded",)),), "another request has the key encoded"),
 )
-"""Every transition. A new one is a function as above and a line here; lemmas and engines take it from this table."""
+"""Every transition. A new one is a line here; the proof, bounded checking and the tie take it from this table."""
 
 
 def transitions(assumed: Assumed) -> tuple[Transition, ...]:

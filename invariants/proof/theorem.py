@@ -1,0 +1,300 @@
+"""The proof by induction: one named obligation per lemma and transition, each a query of its own.
+
+Belongs here: extraction of the relation from its functions, the obligations, their verdicts, and the checks that the
+proof is about something (`vacuity`). The relation is in `relation`, what is proved of it in `lemmas`.
+
+Theory of operation
+-------------------
+Each transition and each lemma runs once on symbolic numbers, and comes back as a term over the fields of a state
+(`executor`). For lemma L: `Init and not L`; for L and transition T: `all lemmas and T and not L after T`; at the end
+`all lemmas and not the goal`. Each must be unsatisfiable. Each is solved in a fresh context with fixed seeds and a
+budget in Z3's resource units, so that answers do not depend on order, load or hash seed. A transition that raises on
+some path has an obligation of its own: that path must be unreachable.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+import z3
+from outlives.model.contract import Refusal
+from outlives.model.lifetime import Counters
+
+from ..verdict import Verdict
+from .executor import ANYTHING, Outcome, Paths, execute, symbol, term_of
+from .lemmas import GOAL, Lemma, initial, lemma_sets
+from .life import Flight, Life, Terms
+from .relation import FLAGS, Phase, Transition, transitions
+
+__all__ = ["BUDGET", "Obligation", "ProofReport", "Relation", "Solved", "prove", "solve"]
+
+BUDGET: Final = 300_000
+"""Z3 resource units per obligation: ten times what the costliest one needs."""
+
+
+def symbolic_life(context: z3.Context, suffix: str = "") -> Life:
+    """A state of symbols, named by their fields."""
+
+    def record(kind: Any, prefix: str = "") -> Any:
+        return kind(*(symbol(f"{prefix}{name}{suffix}", context) for name in kind._fields))
+
+    life: Life = record(Life)
+    return life._replace(counters=record(Counters), flight=record(Flight, "flight."))
+
+
+def leaves(life: Life) -> dict[str, Any]:
+    """Field name -> value, the records inside opened."""
+    flat: dict[str, Any] = life._asdict()
+    counters: Counters = flat.pop("counters")
+    flight: Flight = flat.pop("flight")
+    return flat | counters._asdict() | {f"flight.{name}": value for name, value in flight._asdict().items()}
+
+
+class PhaseTerms(NamedTuple):
+    """A phase as terms over the state before it: where it is taken, where it raises, and each field it changes."""
+
+    enabled: Any
+    raises: Any
+    after: tuple[tuple[Any, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """A transition as terms over the state before it."""
+
+    transition: Transition
+    enabled: Any
+    raises: Any
+    after: tuple[tuple[Any, Any], ...]
+    """(field before, term after) of every field that can change: the frame is the rest."""
+    paths: int
+
+
+class Relation:
+    """The relation and its lemmas as terms of one context."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.context = z3.Context()
+        self.life = symbolic_life(self.context)
+        self._formulas: dict[str, Any] = {}
+        self._phases: dict[Phase, tuple[PhaseTerms, int]] = {}
+
+    @cached_property
+    def transitions(self) -> tuple[Extracted, ...]:
+        """Every open transition, extracted."""
+        return tuple(self._extract(each) for each in transitions(self.terms.assumed))
+
+    def _extract(self, transition: Transition) -> Extracted:
+        """Each phase runs on the fields before the transition; its terms are then moved to where it stands."""
+        moved: list[tuple[Any, Any]] = []
+        enabled: Any = z3.BoolVal(True, self.context)
+        raises: Any = z3.BoolVal(False, self.context)
+        paths = 0
+        choices = {name: symbol(f"?{name}", self.context) for name in transition.choices}
+        for name, choice in choices.items():
+            if name in FLAGS:
+                enabled = z3.And(enabled, choice.term >= 0, choice.term <= 1)
+        for phase in transition.phases:
+            terms, count = self._phase(phase)
+            paths += count
+            raises = z3.Or(raises, z3.And(enabled, z3.substitute(terms.raises, *moved)))
+            enabled = z3.And(enabled, z3.substitute(terms.enabled, *moved))
+            changed = [(before, z3.substitute(after, *moved)) for before, after in terms.after]
+            names = {before.decl().name() for before, _ in changed}
+            moved = [pair for pair in moved if pair[0].decl().name() not in names] + changed
+        return Extracted(transition, z3.simplify(enabled), z3.simplify(raises), tuple(moved), paths)
+
+    def _phase(self, phase: Phase) -> tuple["PhaseTerms", int]:
+        if phase not in self._phases:
+            choices = {name: symbol(f"?{name}", self.context) for name in phase.choices}
+            flags = [(choice >= 0) & (choice <= 1) for name, choice in choices.items() if name in FLAGS]
+            function = partial(phase.apply, self.terms, self.life, *choices.values())
+            paths = execute(function, context=self.context, assume=flags)
+            after = paths.merge(_after)
+            terms = PhaseTerms(
+                enabled=self._truth(paths, lambda outcome: outcome.error is None and not _refused(outcome)),
+                raises=self._truth(paths, lambda outcome: outcome.error is not None),
+                after=() if after is ANYTHING else self._changes(after),
+            )
+            self._phases[phase] = terms, len(paths.outcomes)
+            return self._phases[phase]
+        return self._phases[phase][0], 0
+
+    def _truth(self, paths: Paths, select: Callable[[Outcome], bool]) -> Any:
+        return term_of(paths.merge(select), self.context)
+
+    def _changes(self, after: Life) -> tuple[tuple[Any, Any], ...]:
+        before = leaves(self.life)
+        return tuple(
+            (before[name].term, term_of(value, self.context))
+            for name, value in leaves(after).items()
+            if value is not before[name]
+        )
+
+    def formula(self, name: str, holds: Callable[[Terms, Life], bool]) -> Any:
+        """A predicate over states as a term; extracted once per name."""
+        if name not in self._formulas:
+            paths = execute(lambda: bool(holds(self.terms, self.life)), context=self.context)
+            self._formulas[name] = term_of(paths.merge(), self.context)
+        return self._formulas[name]
+
+    def lemma(self, lemma: Lemma) -> Any:
+        """The lemma as a term over the state before."""
+        return self.formula(lemma.name, lemma.holds)
+
+    def after(self, extracted: Extracted, formula: Any) -> Any:
+        """The same formula over the state after the transition."""
+        return z3.substitute(formula, *extracted.after) if extracted.after else formula
+
+
+def _refused(outcome: Outcome) -> bool:
+    return isinstance(outcome.value, Refusal)
+
+
+def _after(outcome: Outcome) -> Any:
+    return ANYTHING if outcome.error is not None or _refused(outcome) else outcome.value
+
+
+@dataclass(frozen=True, slots=True)
+class Solved:
+    """One answer of the solver."""
+
+    answer: str
+    """`unsat`, `sat` or `unknown`."""
+    rlimit: int
+    seconds: float
+    reason: str = ""
+    values: Mapping[str, int] = field(default_factory=dict)
+    """Where sat: the numbers, by field (and `?choice`)."""
+    smt2: str = ""
+
+
+def solve(formulas: Iterable[Any], budget: int = BUDGET, *, seed: int = 0, text: bool = False) -> Solved:
+    """Are these formulas satisfiable together? In a fresh context, with fixed seeds."""
+    begun = perf_counter()
+    context = z3.Context()
+    solver = z3.SolverFor("QF_LIA", ctx=context)
+    solver.set("random_seed", seed)
+    solver.set("rlimit", budget)
+    solver.add(*(formula.translate(context) for formula in formulas))
+    smt2 = solver.to_smt2() if text else ""
+    answer = str(solver.check())
+    spent = {key: value for key, value in solver.statistics()}.get("rlimit count", 0)  # noqa: C416
+    values: dict[str, int] = {}
+    if answer == "sat":
+        model = solver.model()
+        values = {name.name(): model[name].as_long() for name in model.decls() if z3.is_int_value(model[name])}
+        values = dict(sorted(values.items()))
+    reason = solver.reason_unknown() if answer == "unknown" else ""
+    return Solved(answer, int(spent), perf_counter() - begun, reason, values, smt2)
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """One cell of the grid: a lemma that must hold at the beginning, after a transition, or at the end (the goal)."""
+
+    lemma: str
+    transition: str
+    """A transition's name, `init`, `goal`, or `no-exception` rows under lemma `TOTAL`."""
+    verdict: Verdict
+    solved: Solved
+
+    @property
+    def name(self) -> str:
+        """`LEMMA / transition`."""
+        return f"{self.lemma} / {self.transition}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofReport:
+    """The grid and what became of it."""
+
+    terms: Terms
+    lemmas: tuple[Lemma, ...]
+    obligations: tuple[Obligation, ...]
+    extraction_seconds: float
+    solving_seconds: float
+    paths: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Proved where every obligation is. Otherwise unknown: an obligation that fails shows a state that may not be
+        reachable; whether something bad happens is for bounded checking to say."""
+        proved = all(obligation.verdict is Verdict.PROVED for obligation in self.obligations)
+        return Verdict.PROVED if proved and self.obligations else Verdict.UNKNOWN
+
+    @property
+    def failed(self) -> tuple[Obligation, ...]:
+        """The obligations that are not proved; a violated one carries the state in `solved.values`."""
+        return tuple(each for each in self.obligations if each.verdict is not Verdict.PROVED)
+
+    @property
+    def costliest(self) -> int:
+        """The most resource units that one obligation took."""
+        return max((each.solved.rlimit for each in self.obligations), default=0)
+
+    def grid(self) -> dict[str, dict[str, Verdict]]:
+        """Lemma -> transition -> verdict."""
+        rows: dict[str, dict[str, Verdict]] = {}
+        for each in self.obligations:
+            rows.setdefault(each.lemma, {})[each.transition] = each.verdict
+        return rows
+
+
+def obligation_formulas(
+    relation: Relation, lemmas: Sequence[Lemma], assumed_lemmas: Sequence[Lemma] | None = None
+) -> Iterable[tuple[str, str, list[Any]]]:
+    """(lemma, transition, what must be unsatisfiable) of every obligation, in a fixed order."""
+    hypotheses = [relation.lemma(lemma) for lemma in (lemmas if assumed_lemmas is None else assumed_lemmas)]
+    begin = relation.formula("init", initial)
+    for lemma in lemmas:
+        claim = relation.lemma(lemma)
+        yield lemma.name, "init", [begin, z3.Not(claim)]
+        for extracted in relation.transitions:
+            after = relation.after(extracted, claim)
+            yield lemma.name, extracted.transition.name, [*hypotheses, extracted.enabled, z3.Not(after)]
+    for extracted in relation.transitions:
+        if not z3.is_false(extracted.raises):
+            yield "TOTAL", extracted.transition.name, [*hypotheses, extracted.raises]
+    yield GOAL.name, "goal", [*hypotheses, z3.Not(relation.lemma(GOAL))]
+
+
+_VERDICTS = {"unsat": Verdict.PROVED, "sat": Verdict.VIOLATED}
+
+
+def prove(
+    terms: Terms, lemmas: Sequence[Lemma] | None = None, *, budget: int = BUDGET, seed: int = 0, text: bool = False
+) -> ProofReport:
+    """Prove that the entry outlives its last reader, for this guard and these assumptions.
+
+    `lemmas` defaults to the likeliest set for the assumptions, or the next ones where that does not do. `text` keeps
+    each obligation as SMT-LIB2, for another solver.
+    """
+    sets = lemma_sets(terms.assumed) if lemmas is None else (tuple(lemmas),)
+    begun = perf_counter()
+    relation = Relation(terms)
+    paths = sum(extracted.paths for extracted in relation.transitions)
+    extraction = perf_counter() - begun
+    reports = []
+    for chosen in sets:
+        begun = perf_counter()
+        obligations = []
+        for lemma, transition, formulas in obligation_formulas(relation, chosen):
+            solved = solve(formulas, budget, seed=seed, text=text)
+            verdict = _VERDICTS.get(solved.answer, Verdict.UNKNOWN)
+            obligations.append(Obligation(lemma, transition, verdict, solved))
+        report = ProofReport(
+            terms=terms,
+            lemmas=chosen,
+            obligations=tuple(obligations),
+            extraction_seconds=extraction,
+            solving_seconds=perf_counter() - begun,
+            paths=paths,
+        )
+        if report.verdict is Verdict.PROVED:
+            return report
+        reports.append(report)
+    return reports[-1]
