@@ -152,11 +152,12 @@ class Scope(NamedTuple):
         return table
 
     def lead_of(self, item: int) -> Range:
-        """The range of the text before the item of that number: a scenario with a base keeps gaps near its own."""
-        if self.base is None or f"r0_lead{item}" not in self.base:
+        """The range of the text before the item of that number. A scenario moves its items together: the text before
+        the first one varies, the gaps between them are what the scenario is about."""
+        if self.base is None:
             return self.lead
         here = self.base[f"r0_lead{item}"]
-        return Range(max(0, here - 2), here + 2)
+        return Range(max(0, here - 2), here + 2) if item == 0 else Range(here, here)
 
     def setup(self, arguments: Mapping[str, Argument]) -> Setup:
         """The setup with these numbers; missing ones take their lowest, others are clamped into their range.
@@ -190,10 +191,11 @@ class Scope(NamedTuple):
                 end = start + length
             prompt = number(f"{name}_prompt") if self.anywhere else end + number(f"{name}_tail")
             requests.append(RequestSetup(max(1, prompt), number(f"{name}_outputs"), tuple(items)))
-        return Setup(
-            requests=tuple(requests),
-            **{name: number(name) for name in Setup._fields if name != "requests"},
-        )
+        plain = {name: number(name) for name in Setup._fields if name != "requests"}
+        if self.anywhere:
+            # An item that reaches past the prompt cannot be asked to fit one chunk whole: it would wait for ever.
+            plain["whole_items"] = 0
+        return Setup(requests=tuple(requests), **plain)
 
 
 def check_scope(scope: Scope) -> None:
