@@ -1,0 +1,198 @@
+"""What a run is about, as one plain record: profile, guard, assumptions, routes, scope. It builds the model.
+
+Belongs here: the record, its checks (contradictions, ranges), and its plain form, which every trace carries so that it
+replays. The command line fills it in; nothing here reads arguments or prints.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from outlives.model.contract import Property, Range
+from outlives.model.errors import Contradiction, UnknownName
+from outlives.model.lifetime import guard_named
+from outlives.model.profiles import Profile, profile_named
+from outlives.model.scenarios import Scenario, scenario_named
+from outlives.model.scheduler import SchedulerModel
+from outlives.model.setup import Scope, check_scope
+from outlives.model.state import State
+from outlives.model.world import ASSUMPTIONS, ROUTES, Reader, Rules, World
+
+from .properties import known_property, scheduler_properties
+from .userfile import load_named
+
+__all__ = ["DEFAULT_SCOPE", "READERS", "Configuration"]
+
+READERS: tuple[Reader, ...] = ("checked", "true", "any")
+POLICIES = ("fcfs",)
+
+DEFAULT_SCOPE = Scope()
+"""The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """One subject under one set of assumptions. Every field has the name and the words of its option."""
+
+    profile: str = "repaired"
+    """A known profile, or `path.py:name` of one."""
+    guard: str | None = None
+    """None: the profile's own."""
+    relax: tuple[str, ...] = ()
+    reader: Reader | None = None
+    """None: `checked`, or `any` where A3 is relaxed."""
+    without: tuple[str, ...] = ()
+    scenario: str | None = None
+    policy: str = "fcfs"
+    fault: str | None = None
+    """`path.py:name` of a function from rules to rules."""
+    items_anywhere: bool = False
+    split: bool = False
+    numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Ranges of the scope that the user gave, by field of `Scope`."""
+    properties: tuple[str, ...] = ()
+    """Only these properties; empty: all, or the scenario's."""
+
+    def __post_init__(self) -> None:
+        _known("assumption", self.relax, ASSUMPTIONS)
+        _known("route", self.without, ROUTES)
+        if self.reader is not None:
+            _known("reader", (self.reader,), READERS)
+        _known("policy", (self.policy,), POLICIES)
+        for name in self.properties:
+            known_property(name)
+        if self.reader == "checked" and "A3" in self.relax:
+            raise Contradiction("--relax A3 and --reader checked contradict: a reader that starts where it was "
+                                "checked is what A3 says. Drop one of them.")  # fmt: skip
+        if self.scenario is not None:
+            scenario = scenario_named(self.scenario)
+            if self.items_anywhere:
+                raise Contradiction(f"scenario {scenario.name} fixes where its items lie; drop --items-anywhere.")
+            if self.numbers:
+                names = ", ".join("--" + name.replace("_", "-") for name in self.numbers)
+                raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop {names}.")
+        if self.guard is not None:
+            guard_named(self.guard)
+        check_scope(self.scope())
+
+    @property
+    def relaxed(self) -> frozenset[str]:
+        """Relaxed assumptions; a reader other than `checked` relaxes A3."""
+        relaxed = frozenset(self.relax)
+        return relaxed | {"A3"} if self.reader in ("true", "any") else relaxed
+
+    @property
+    def worker_reader(self) -> Reader:
+        """Where the worker starts to read."""
+        if self.reader is not None:
+            return self.reader
+        return "any" if "A3" in self.relax else "checked"
+
+    def subject(self) -> Profile:
+        """The profile, with the rules after the fault and the guard that is asked for."""
+        profile = _profile(self.profile)
+        if self.guard is not None:
+            profile = replace(profile, guard=guard_named(self.guard))
+        if self.fault is not None:
+            rules = load_named(self.fault, "fault")(profile.rules)
+            if not isinstance(rules, Rules):
+                raise Contradiction(f"fault {self.fault} returned {type(rules).__name__}, not the Rules it was given.")
+            profile = replace(profile, rules=rules)
+        return profile
+
+    def scenario_record(self) -> Scenario | None:
+        """The scenario, if one is chosen."""
+        return None if self.scenario is None else scenario_named(self.scenario)
+
+    def scope(self) -> Scope:
+        """The numbers that are drawn."""
+        scenario = self.scenario_record()
+        if scenario is not None:
+            return scenario.scope
+        scope = DEFAULT_SCOPE._replace(anywhere=self.items_anywhere)
+        changes: dict[str, Any] = {
+            name: span[0] if name == "requests" else Range(*span) for name, span in self.numbers.items()
+        }
+        return scope._replace(**changes)
+
+    def world(self) -> World:
+        """The scheduler under its assumptions."""
+        profile = self.subject()
+        scenario = self.scenario_record()
+        closed = frozenset(self.without) | (scenario.closed if scenario is not None else frozenset())
+        return World(
+            rules=profile.rules,
+            switches=profile.switches,
+            guard=profile.guard,
+            relaxed=self.relaxed,
+            reader=self.worker_reader,
+            closed=closed,
+            policy="fcfs",
+            split=self.split,
+        )
+
+    def judged(self, world: World) -> Sequence[Property[State]]:
+        """The properties that the run judges."""
+        scenario = self.scenario_record()
+        names = self.properties or (scenario.properties if scenario is not None else ())
+        return tuple(prop for prop in scheduler_properties(world) if not names or prop.name in names)
+
+    def model(self, scope: Scope | None = None) -> SchedulerModel:
+        """The model over the configured scope, or over another one."""
+        world = self.world()
+        return SchedulerModel(world, self.scope() if scope is None else scope, self.judged(world))
+
+    def plain(self) -> dict[str, Any]:
+        """The record as JSON values, in a fixed order; `from_plain` reads it back."""
+        world = self.world()
+        return {
+            "profile": self.profile,
+            "guard": world.guard.name,
+            "relaxed": sorted(self.relaxed),
+            "reader": self.worker_reader,
+            "without": sorted(world.closed),
+            "scenario": self.scenario,
+            "policy": self.policy,
+            "fault": self.fault,
+            "items_anywhere": self.items_anywhere,
+            "split": self.split,
+            "numbers": {name: list(span) for name, span in sorted(self.numbers.items())},
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> "Configuration":
+        """Read back what `plain` wrote. Raises an `OutlivesError` where a name or number does not fit."""
+        reader = plain.get("reader", "checked")
+        relaxed = tuple(name for name in plain.get("relaxed", ()) if name != "A3" or reader == "checked")
+        scenario = plain.get("scenario")
+        closed = set(plain.get("without", ()))
+        if scenario is not None:
+            closed -= scenario_named(scenario).closed
+        return cls(
+            profile=plain.get("profile", "repaired"),
+            guard=plain.get("guard"),
+            relax=relaxed,
+            reader=reader,
+            without=tuple(sorted(closed)),
+            scenario=scenario,
+            policy=plain.get("policy", "fcfs"),
+            fault=plain.get("fault"),
+            items_anywhere=plain.get("items_anywhere", False),
+            split=plain.get("split", False),
+            numbers={name: (span[0], span[1]) for name, span in plain.get("numbers", {}).items()},
+        )
+
+
+def _known(kind: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UnknownName(kind, name, known)
+
+
+def _profile(name: str) -> Profile:
+    if ".py:" not in name:
+        return profile_named(name)
+    profile = load_named(name, "profile")
+    if not isinstance(profile, Profile):
+        raise Contradiction(f"{name} is {type(profile).__name__}, not a Profile of outlives.model.")
+    return profile
