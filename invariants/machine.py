@@ -16,7 +16,7 @@ from hypothesis import seed as with_seed
 from hypothesis.errors import Flaky
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
-from outlives.model.contract import Action, Choice, Model, Property, Range, TableModel
+from outlives.model.contract import Action, Choice, Model, Property, Range, SetupModel, TableModel
 from outlives.model.errors import BadModel, UnknownName
 
 from .machine_record import Recorder, initial_states
@@ -305,34 +305,53 @@ def random_walk(
     """
     choose = random.Random(seed)
     recorder = Recorder(model, ())
-    starts = initial_states(model)
+    names = dict.fromkeys(action_names(model), 0)
+    begin, draw = _random_start(model, choose), _random_action(model, choose)
     left = steps
-    while left > 0:
-        state = recorder.start(lambda: choose.choice(starts))
+    idle = 0
+    while left > 0 and idle < 20:
+        state = recorder.start(begin)
         taken = refused = 0
-        while left > 0 and taken < run_length and refused < 200 and model.within(state):
-            action = _random_action(model, state, choose)
+        while left > 0 and taken < run_length and model.within(state):
+            action = draw(state)
             after = None if action is None else recorder.take(state, action, taken)
-            if after is None and (action := recorder.fair_action(state)) is not None:
-                after = recorder.take(state, action, taken)
-            if after is None or action is None:
+            if action is None or after is None:
+                other = recorder.go_on(state, taken, choose.randrange(1 << 16), names)
                 refused += 1
-                continue
+                if other is None:
+                    break
+                action, after = other
             yield state, action, after
             state = after
             taken += 1
             left -= 1
-        if not taken and refused:
-            return
+        idle = 0 if taken else idle + 1
 
 
-def _random_action(model: Model[State], state: State, choose: random.Random) -> Action | None:
+def _random_start(model: Model[State], choose: random.Random) -> Callable[[], State]:
+    if isinstance(model, SetupModel):
+        numbers = model.setup_table
+        return lambda: model.initial_state({name: _draw(domain, choose) for name, domain in numbers.items()})
+    starts = initial_states(model)
+    return lambda: choose.choice(starts)
+
+
+def _random_action(model: Model[State], choose: random.Random) -> Callable[[State], Action | None]:
     if not isinstance(model, TableModel):
-        offered = tuple(model.actions(state))
-        return choose.choice(offered) if offered else None
+
+        def among(state: State) -> Action | None:
+            offered = tuple(model.actions(state))
+            return choose.choice(offered) if offered else None
+
+        return among
     table = model.action_table
-    name = choose.choice(tuple(table))
-    return Action(name, tuple((argument, _draw(domain, choose)) for argument, domain in table[name].items()))
+    names = tuple(table)
+
+    def from_table(_: State) -> Action:
+        name = choose.choice(names)
+        return Action(name, tuple((argument, _draw(domain, choose)) for argument, domain in table[name].items()))
+
+    return from_table
 
 
 def _draw(domain: Range | Choice, choose: random.Random) -> int | str:

@@ -110,8 +110,7 @@ class Recorder(Generic[State]):
         except Exception as error:
             self.fail("next_state raised", before, action, error)
         if isinstance(after, Refusal):
-            if self.counting:
-                self.refused[action.name, after.reason] += 1
+            self.refuse(action.name, after.reason)
             return None
         if position in _PURITY_CHECK_AT:
             self._check_purity(before, action, after)
@@ -119,6 +118,11 @@ class Recorder(Generic[State]):
             self.taken += 1
             self.fired[action.name] += 1
         return after
+
+    def refuse(self, name: str, reason: str) -> None:
+        """Count a refusal that the model did not have to speak."""
+        if self.counting:
+            self.refused[name, reason] += 1
 
     def _check_purity(self, before: State, action: Action, after: State) -> None:
         try:
@@ -136,14 +140,35 @@ class Recorder(Generic[State]):
         """The first `state` or `step` property that is false here, and which situations arose, as bits."""
         return self._judge(self._moments, before, action, after)
 
-    def fair_action(self, state: State) -> Action | None:
-        """The model's next fair action; None where there is none, or the model has no fair run."""
-        if self._fair_model is None:
-            return None
+    def go_on(self, state: State, position: int, turn: int, wanted: Mapping[str, int]) -> tuple[Action, State] | None:
+        """Where a drawn action was refused, another one that is taken. None: the run is over.
+
+        Every other turn it is the fair one. Else it is one of the model's own actions, of the name that was taken
+        least often among those `wanted` (name -> times taken), or among all where there is no fair one (the model has
+        no fair run, or nothing has begun yet). `turn` picks among actions of one name.
+        """
         try:
-            return self._fair_model.fair_action(state)
+            fair = None if self._fair_model is None else self._fair_model.fair_action(state)
+            if fair is None and self._fair_model is not None and position:
+                return None
+            options: list[Action] = []
+            if fair is None or turn % 2:
+                options = [action for action in self.model.actions(state) if fair is None or action.name in wanted]
         except Exception as error:
-            self.fail("fair_action raised", state, None, error)
+            self.fail("fair_action or actions raised", state, None, error)
+        names = list(dict.fromkeys(action.name for action in options))
+        if names:
+            name = min(names, key=lambda each: wanted.get(each, 0))
+            same = [action for action in options if action.name == name]
+            first = same[turn // 2 % len(same)]
+            options.insert(0, first)
+        if fair is not None:
+            options.insert(min(1, len(options)), fair)
+        for action in options:
+            after = self.take(state, action, position)
+            if after is not None:
+                return action, after
+        return None
 
     def fair_end(self, state: State) -> State:
         """Where the fair run from this state ends."""

@@ -1,9 +1,10 @@
 """The Hypothesis machine over any model: one rule per action, named as it, each of them total.
 
 Belongs here: how rules, their arguments and the setup are drawn, and what a rule does. Rules have no preconditions
-(swarm testing would leave cases without any enabled rule): an action that the model refuses is counted, and then, where
-the model has a fair run, its next fair action is taken instead. That matters because swarm testing switches half of
-the rules off in a typical case, and a run in which nothing may ever be executed shows nothing.
+(swarm testing would leave cases without any enabled rule): an action that the model refuses is counted, and then
+another one is taken instead, the model's next fair action if it has a fair run. That matters because swarm testing
+switches half of the rules off in a typical case, and a run in which nothing may ever be executed shows nothing. A run
+that is over before its case is begins again from the same initial state.
 """
 
 import sys
@@ -62,6 +63,8 @@ class ModelMachine(RuleBasedStateMachine):
         self.setup: tuple[tuple[str, Argument], ...] | None = None
         self.actions: list[Action] = []
         self.situations = 0
+        self.turn = 0
+        self.drawn: dict[str, int] = {}
         self.outside = False
         self.current: Any = None
         self.initial: Any = None
@@ -77,29 +80,45 @@ class ModelMachine(RuleBasedStateMachine):
         self.initial = self.current = state = self.recorder.start(make)
         self.judge(state, None, state)
 
-    def step(self, action: Action) -> None:
-        """Take the action; where it is refused, the model's fair action, if that is wanted and there is one."""
+    def step(self, action: Action | None, name: str = "") -> None:
+        """Take the action; where it is refused, go on with another one, if that is wanted and there is one.
+
+        None is the action of that name which the model does not offer in this state.
+        """
         recorder = self.recorder
         if recorder.counting:
             recorder.calls += 1
         if self.outside:
             return
         before = self.current
-        after = recorder.take(before, action, len(self.actions))
-        if after is None:
-            fair = recorder.fair_action(before) if self.options.fair_fallback else None
-            if fair is None or fair == action:
-                return
-            action = fair
+        self.drawn.setdefault(name if action is None else action.name, 0)
+        if action is None:
+            recorder.refuse(name, "not-available")
+            after = None
+        else:
             after = recorder.take(before, action, len(self.actions))
-            if after is None:
+        if action is None or after is None:
+            if not self.options.go_on:
                 return
+            other = recorder.go_on(before, len(self.actions), self.turn, self.drawn)
+            self.turn += 1
+            if other is None:
+                self.start_again()
+                return
+            action, after = other
         self.actions.append(action)
+        self.drawn[action.name] = self.drawn.get(action.name, 0) + 1
         self.current = after
         self.judge(before, action, after)
         every = self.options.fair_every
         if every and len(self.actions) % every == 0:
             self.judge_progress()
+
+    def start_again(self) -> None:
+        """Where a run is over before its case is, judge its end and begin another one from the same initial state."""
+        self.judge_progress()
+        self.actions = []
+        self.current = self.initial
 
     def judge(self, before: Any, action: Action | None, after: Any) -> None:
         """Judge the step just taken, and notice the boundary."""
@@ -234,11 +253,7 @@ def _picked_rule(model: Model[Any], name: str) -> Any:
 
     def fire(self: ModelMachine, /, pick: int) -> None:
         options = [action for action in model.actions(self.current) if action.name == name]
-        if options:
-            self.step(options[pick % len(options)])
-        elif self.recorder.counting:
-            self.recorder.calls += 1
-            self.recorder.refused[name, "not-available"] += 1
+        self.step(options[pick % len(options)] if options else None, name)
 
     return _as_rule(fire, name, {"pick": st.integers(0, _PICKS - 1)})
 
@@ -264,22 +279,14 @@ def _setup_rule(model: Model[Any], base: tuple[Any, ...]) -> Any:
 
 
 def _setup_numbers_rule(model: SetupModel) -> Any:
-    """Draw the setup's numbers. A base (`setup_base`, optional) is drawn whole now and then, and number by number."""
+    """Draw the setup's numbers, each from its range."""
     table = model.setup_table
     order = tuple(table)
-    base: Mapping[str, Argument] = dict(getattr(model, "setup_base", {}))
-    strategies: dict[str, st.SearchStrategy[Argument]] = {}
-    for number, domain in table.items():
-        strategy = argument_strategy(domain)
-        strategies[number] = st.one_of(strategy, st.just(base[number])) if number in base else strategy
 
     def begin_with(self: ModelMachine, /, numbers: dict[str, Argument]) -> None:
         setup = tuple((number, numbers[number]) for number in order)
         self.begin(lambda: model.initial_state(dict(setup)), setup)
 
     begin_with.__name__ = "begin"
-    drawn: st.SearchStrategy[dict[str, Argument]] = st.fixed_dictionaries(strategies)
-    if set(base) >= set(table):
-        whole = {number: base[number] for number in table}
-        drawn = st.one_of(drawn, drawn, drawn, st.just(whole))
-    return initialize(numbers=drawn)(begin_with)
+    strategies = {number: argument_strategy(domain) for number, domain in table.items()}
+    return initialize(numbers=st.fixed_dictionaries(strategies))(begin_with)

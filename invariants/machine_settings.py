@@ -27,8 +27,8 @@ class MachineSettings:
     """Rule calls in each run, refused ones included."""
     fair_every: int = 8
     """Progress is judged at the end of each run and after every so many actions taken (0: at the end only)."""
-    fair_fallback: bool = True
-    """Where a drawn action is refused, take the model's next fair action instead, so that a run gets somewhere."""
+    go_on: bool = True
+    """Where a drawn action is refused, take another one (the model's fair one), so that a run gets somewhere."""
     shrink_replays: int = 20_000
     """How many shorter or smaller runs are tried on a violation, at most."""
     first_only: bool = False

@@ -90,6 +90,7 @@ class _Shrinker(Generic[State]):
             self._lower_setup,
             self._lower_arguments,
             self._delete_pairs,
+            self._delete_and_raise,
             self._lower_setup_pairs,
         )
         at = 0
@@ -165,6 +166,25 @@ class _Shrinker(Generic[State]):
         length = len(self.best.actions)
         return length <= _PAIRS_UP_TO and any(self._without(pair) for pair in combinations(range(length), 2))
 
+    def _delete_and_raise(self) -> bool:
+        """One action fewer and another one's number at its highest: a large step may do what several did."""
+        length = len(self.best.actions)
+        if length > _PAIRS_UP_TO or not isinstance(self.model, TableModel):
+            return False
+        for place, action in enumerate(self.best.actions):
+            domains = self.model.action_table.get(action.name, {})
+            for name, value in action.arguments:
+                domain = domains.get(name)
+                if not isinstance(domain, Range) or not isinstance(value, int) or value >= domain.high:
+                    continue
+                raised = _but(action, name, domain.high)
+                actions = [*self.best.actions[:place], raised, *self.best.actions[place + 1 :]]
+                for gone in range(length):
+                    left = actions[:gone] + actions[gone + 1 :]
+                    if gone != place and self._accept(self.best.setup, self.best.initial, left, min(gone, place)):
+                        return True
+        return False
+
     def _with_setup(self, changes: Mapping[str, Argument]) -> bool:
         if self.best.setup is None or not isinstance(self.model, SetupModel):
             return False
@@ -218,11 +238,16 @@ class _Shrinker(Generic[State]):
             return offered[: offered.index(action)] if action in offered else []
         domains = self.model.action_table.get(action.name, {})
         return [
-            Action(action.name, tuple((each, value if each == name else old) for each, old in action.arguments))
+            _but(action, name, value)
             for name, current in action.arguments
             if name in domains
             for value in _lower(domains[name], current)
         ]
+
+
+def _but(action: Action, name: str, value: Argument) -> Action:
+    """The action with one argument changed."""
+    return Action(action.name, tuple((each, value if each == name else old) for each, old in action.arguments))
 
 
 def _lower(domain: Range | Choice, value: Argument) -> list[Argument]:

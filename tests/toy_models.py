@@ -96,7 +96,7 @@ class CounterModel:
 
 
 class SetupCounterModel(CounterModel):
-    """The faulty counter whose limit and start are numbers of the setup; the base is tried as it is."""
+    """The faulty counter whose limit and start are numbers of the setup."""
 
     def __init__(self) -> None:
         super().__init__(faulty=True)
