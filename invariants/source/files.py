@@ -57,11 +57,11 @@ def gather(paths: Sequence[str | Path]) -> tuple[SourceGroup, ...]:
             if path.is_dir():
                 folders.append(_scheduler_files(path))
             elif not path.exists():
-                raise BadSource(f"{path} does not exist.")
+                raise BadSource(f"{_shown(path)} does not exist.")
             else:
                 singles.append(path)
         except (OSError, ValueError) as error:
-            raise BadSource(f"{str(path)[:200]!r} cannot be looked at: {_reason(error)}.") from error
+            raise BadSource(f"{_shown(path)} cannot be looked at: {_reason(error)}.") from error
     groups = [list(dict.fromkeys(singles))] if singles else []
     return tuple(SourceGroup(tuple(_read(path) for path in group)) for group in [*groups, *folders])
 
@@ -107,6 +107,11 @@ def _read(path: Path) -> SourceFile:
         raise BadSource(f"{path} is not Python source that can be parsed: {error.msg}{where}.") from error
     except (RecursionError, MemoryError, ValueError) as error:
         raise BadSource(f"{path} cannot be parsed: {_reason(error)}.") from error
+
+
+def _shown(path: Path) -> str:
+    text = str(path) if len(str(path)) <= 200 else f"{str(path)[:197]}..."
+    return text if text.isprintable() else repr(text)
 
 
 def _reason(error: BaseException) -> str:

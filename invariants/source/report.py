@@ -88,8 +88,8 @@ class MethodReport:
             property=PROPERTY,
             verdict=self.verdict,
             coverage=(
-                f"{self.owner}.{self.method} at {self.file}:{self.line}; unbounded counters, one item and two in order, "
-                "any look-ahead >= 0, decoder-only models"
+                f"{self.owner}.{self.method} at {self.file}:{self.line}; unbounded counters, one item and two in "
+                "order, any look-ahead >= 0, decoder-only models"
             ),
             note=self.problem or (self.smallest.words if self.smallest else ""),
             details=self.as_data(),

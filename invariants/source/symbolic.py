@@ -29,7 +29,7 @@ class Unjudged(OutlivesError):
 
     def __init__(self, why: str, file: str, line: int | None) -> None:
         place = f"{file}:{line}" if line else file
-        super().__init__(f"{place}: {why}.")
+        super().__init__(f"{place}: {why}{'' if why.endswith('?') else '.'}")
         self.why = why
         self.file = file
         self.line = line

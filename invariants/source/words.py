@@ -215,26 +215,24 @@ def _literal(term: Any) -> str:
         zero = relation.form.get("", 0) == 0
         is_off = zero if relation.kind in ("=", "<=") else not zero
         return f"not {named[0]}" if is_off else named[0]
-    if relation.kind == "<=":
-        return _inequality(relation.form)
-    return f"{_side(_with_end(relation.form))} {relation.kind} 0"
+    return _inequality(relation.form, relation.kind)
 
 
-def _inequality(form: Linear) -> str:
-    """`L <= 0` with item and look-ahead on the left, counters on the right."""
+def _inequality(form: Linear, sign: str = "<=") -> str:
+    """`L <= 0` (or `=`, `!=`) with item and look-ahead on the left, counters on the right."""
     whole = _with_end(form)
     left = {name: factor for name, factor in whole.items() if name and name not in _ON_THE_RIGHT}
     right = {name: -factor for name, factor in whole.items() if name in _ON_THE_RIGHT}
     constant = whole.get("", 0)
-    sign = "<="
+    turned = ">=" if sign == "<=" else sign
     if not left:
         # only counters: `computed >= 1` reads better than `1 <= computed`
         if all(factor < 0 for factor in right.values()):
-            return f"{_side(_times(right, -1))} <= {-constant}"
-        return f"{_side(right)} >= {constant}"
+            return f"{_side(_times(right, -1))} {sign} {-constant}"
+        return f"{_side(right)} {turned} {constant}"
     first = min(left, key=_place)
     if left[first] < 0:
-        left, right, constant, sign = _times(left, -1), _times(right, -1), -constant, ">="
+        left, right, constant, sign = _times(left, -1), _times(right, -1), -constant, turned
     if not right:
         return f"{_side(left)} {sign} {-constant}"
     if constant > 0:

@@ -1,0 +1,105 @@
+"""From where the free method is called, and what else releases: read from the given files, not run."""
+
+from pathlib import Path
+
+from outlives.invariants.source import prove_source
+from source_snippets import AFTER_ADVANCE, AT_OUTPUT, BEFORE_ADVANCE, CONFIRMED, judged, releasing, write
+
+
+def test_the_site_of_a_call_is_told_with_its_line(tmp_path: Path) -> None:
+    for caller, site in (
+        (AFTER_ADVANCE, "after-advance"),
+        (BEFORE_ADVANCE, "before-advance"),
+        (AT_OUTPUT, "at-output"),
+    ):
+        text = releasing(CONFIRMED, caller)
+        (call,) = judged(tmp_path, text).calls
+        assert call.site == site
+        assert text.splitlines()[call.line - 1].strip() == "self._free_encoder_inputs(request)"
+        assert call.function.startswith("Scheduler.")
+
+
+def test_a_call_through_other_methods_is_traced_to_its_site(tmp_path: Path) -> None:
+    caller = """
+    def _done_with(self, request):
+        self._free_encoder_inputs(request)
+
+    def _per_request(self, request):
+        self._done_with(request)
+
+    def update_from_output(self, output):
+        for request in output.requests:
+            self._per_request(request)
+"""
+    found = judged(tmp_path, releasing(CONFIRMED, caller))
+    (call,) = found.calls
+    assert (call.function, call.site) == ("Scheduler._done_with", "at-output")
+    assert call.via == ("Scheduler._per_request", "Scheduler.update_from_output")
+    assert found.guard == "confirmed"
+
+
+def test_methods_that_call_each_other_in_a_ring_have_no_site(tmp_path: Path) -> None:
+    caller = """
+    def one(self, request):
+        self._free_encoder_inputs(request)
+        self.two(request)
+
+    def two(self, request):
+        self.one(request)
+"""
+    (call,) = judged(tmp_path, releasing(CONFIRMED, caller)).calls
+    assert (call.function, call.site) == ("Scheduler.one", "elsewhere")
+
+
+def test_a_method_that_nothing_calls_is_judged_by_its_condition(tmp_path: Path) -> None:
+    found = judged(tmp_path, releasing(CONFIRMED, ""))
+    assert found.calls == ()
+    assert found.guard == "confirmed"
+    assert "  no call of it in the given files" in found.lines()
+
+
+def test_two_sites_leave_the_guard_open(tmp_path: Path) -> None:
+    found = judged(tmp_path, releasing("end <= request.num_computed_tokens", AFTER_ADVANCE + AT_OUTPUT))
+    assert [call.site for call in found.calls] == ["after-advance", "at-output"]
+    assert found.guard is None
+    assert set(found.same_condition) == {
+        "optimistic-after-advance",
+        "optimistic-before-advance",
+        "optimistic-at-output",
+    }
+
+
+def test_other_releases_and_overrides_are_listed_as_not_judged(tmp_path: Path) -> None:
+    more = """
+    def _preempt(self, request):
+        self.encoder_cache_manager.free(request)
+
+    def _drop_one(self, request):
+        self.encoder_cache_manager.free_encoder_input(request, 0)
+
+    def reset(self):
+        self.encoder_cache_manager.reset()
+        self.kv_cache_manager.free(1)
+"""
+    first = write(tmp_path, releasing(CONFIRMED, AT_OUTPUT + more), "scheduler.py")
+    text = """
+class Late(Scheduler):
+    def update_from_output(self, output):
+        return super().update_from_output(output)
+
+    def _unrelated(self):
+        return 1
+"""
+    second = write(tmp_path, text, "late.py")
+    report = prove_source([first, second])
+    told = {(Path(o.file).name, o.function, o.what) for file in report.files for o in file.not_judged}
+    assert told == {
+        ("scheduler.py", "Scheduler._preempt", "calls the manager's free: every item of a request"),
+        ("scheduler.py", "Scheduler._drop_one", "calls free_encoder_input: one item"),
+        ("scheduler.py", "Scheduler.reset", "calls the manager's reset: the whole cache"),
+        ("late.py", "Late.update_from_output", "overrides Scheduler.update_from_output"),
+    }
+    lines = first.read_text().splitlines()
+    for other in report.files[0].not_judged:
+        assert "encoder_cache_manager" in lines[other.line - 1]
+    assert report.exit_status == 0
