@@ -124,8 +124,9 @@ def drop_references(world: World, setup: Setup, book: Book, request: Request, nu
 def free_pass(world: World, setup: Setup, book: Book, request: Request, number: int) -> tuple[Book, Request]:
     """Ask the guard for every referenced item and release those it lets go."""
     items = setup.requests[number].items
+    condition = world.condition
     for item in request.references:
-        if world.guard.condition(request.counters, items[item].end, setup.look_ahead):
+        if condition(request.counters, items[item].end, setup.look_ahead):
             book, request = world.rules.release(world, setup, book, request, number, item)
     return book, request
 

@@ -30,6 +30,7 @@ RELEASED_RULES = Rules(
     allocate=book.allocate,
     release=book.release,
     announce=book.announce,
+    guard=None,
     free_pass=book.free_pass,
     gate=gate.gate,
     choose_victim=batch.choose_victim,

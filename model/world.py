@@ -93,6 +93,8 @@ class Rules:
     release: Callable[["World", Setup, Book, Request, int, int], tuple[Book, Request]]
     announce: Callable[["World", Book], tuple[Book, tuple[str, ...]]]
     # guard
+    guard: Callable[[Counters, int, int], bool] | None
+    """None: the condition of the profile's guard. A fault in a guard puts its own condition here."""
     free_pass: Callable[["World", Setup, Book, Request, int], tuple[Book, Request]]
     # pass
     gate: Callable[["World", Setup, Book, Request, int, int, int, int], Gated]
@@ -123,3 +125,8 @@ class World:
     """Tokens sampled per step beside the drafts (0 for diffusion models)."""
     split: bool = False
     """Execute and process as two actions; False: one, since nothing can fall between (see `scheduler`)."""
+
+    @property
+    def condition(self) -> Callable[[Counters, int, int], bool]:
+        """The free condition in force."""
+        return self.guard.condition if self.rules.guard is None else self.rules.guard
