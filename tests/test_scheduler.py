@@ -242,12 +242,12 @@ def test_the_model_is_total_and_pure(profile: str) -> None:
     model = fixed(profile, setup([(0, 2), (3, 5)], 6, slots=3, budget=4, drafts=2, strangers=2, look_ahead=1))
     rng = random.Random(7)
     wild: list[int | str] = [-1, 0, 1, 2, 99, "r0", "r1", "r01", "none", "k0", ""]
+    every = ("request", "short_at", "kept", "count", "slots", "accepted", "drafts")
     state = next(iter(model.initial_states()))
     taken = 0
     for _ in range(3000):
         name = rng.choice([*model.action_table, "nonsense", "execute"])
-        drawn = Action.of(name, **{argument: rng.choice(wild) for argument in ("request", "short_at", "kept", "count",
-                                                                               "slots", "accepted", "drafts")})  # fmt: skip
+        drawn = Action.of(name, **{argument: rng.choice(wild) for argument in every})
         before = hash(state)
         after = model.next_state(state, drawn)
         assert after == model.next_state(state, drawn)
