@@ -111,10 +111,6 @@ def _monotone(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     return life.running == 0 or confirmed(life.counters) >= life.floor
 
 
-def _floor(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return life.running == 0 or confirmed(life.counters) <= life.floor
-
-
 def _partly_computed(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     return life.running == 1 and life.counters.placeholders > 0 and life.start < life.counters.computed
 
@@ -238,7 +234,6 @@ SHELVED = Lemma("BOOKED-SHELVED", "an entry in the book is on the shelf when the
 UPKEEP = Lemma("UPKEEP", "placeholders are what the live steps in flight have promised", _upkeep)
 KNOWN = Lemma("KNOWN-AHEAD", "the last known token is not computed for good: confirmed <= known - base", _known_ahead)
 MONOTONE = Lemma("CONFIRMED-MONOTONE", "confirmed has never fallen in this admission", _monotone)
-FLOOR = Lemma("FLOOR", "confirmed has never been higher than its recorded height", _floor)
 COVERAGE = Lemma(
     "COVERAGE", "while outputs are promised, a begun item that ends above confirmed is referenced", _coverage
 )
@@ -263,14 +258,12 @@ LEMMAS: tuple[Lemma, ...] = (
     NUMBERS,
     QUEUE,
     STALE,
-    COUNTERS,
     WAITING,
     BOOKED,
     SHELVED,
     UPKEEP,
     KNOWN,
     MONOTONE,
-    FLOOR,
     COVERAGE,
     STEP,
     TRUE_START,
@@ -278,7 +271,7 @@ LEMMAS: tuple[Lemma, ...] = (
 )
 """The lemmas of the theorem: readers anywhere between confirmed and the scheduler's start."""
 
-_COMMON = (TYPES, NUMBERS, QUEUE, STALE, COUNTERS, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
+_COMMON = (TYPES, QUEUE, STALE, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
 
 _READS = {"any": _reads_any, "checked": _reads_checked, "true": _reads_true}
 
@@ -296,12 +289,12 @@ def lemma_sets(assumed: Assumed) -> tuple[tuple[Lemma, ...], ...]:
     sets: list[tuple[Lemma, ...]] = []
     inside = () if assumed.anywhere else (INSIDE,)
     if "A1" in assumed.relaxed:
-        common = (*_COMMON, FRONT)
-        return ((*common, HELD) if assumed.reader == "checked" else (*common, SETTLED, SETTLED_PRESENT),)
+        common = (*_COMMON, COUNTERS, FRONT)
+        return ((*common, HELD) if assumed.reader == "checked" else (*common, NUMBERS, SETTLED, SETTLED_PRESENT),)
     if assumed.reader == "checked":
-        sets.append((TYPES, NUMBERS, BOOKED, SHELVED, CHECKED))
+        sets.append((TYPES, BOOKED, SHELVED, CHECKED))
     if assumed.reader == "true" and inside:
-        sets.append((*_COMMON, PAST_PROMPT, TRUE_PAST, CHECKED, *inside))
+        sets.append((*_COMMON, NUMBERS, PAST_PROMPT, TRUE_PAST, CHECKED, *inside))
     sets.append((*LEMMAS, *inside))
     return tuple(sets)
 
