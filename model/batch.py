@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 from .contract import Refusal
 from .lifetime import carried_drafts, wanted
-from .setup import NO_LIMIT
+from .setup import NO_LIMIT, Setup
 from .state import RUNNING, WAITING, Book, Part, Request, State, Step
 from .world import World
 
-__all__ = ["choose_victim", "live_promises", "orphan", "overtake", "preempt_between", "run_pass"]
+__all__ = ["choose_victim", "live_promises", "most_drafts", "orphan", "overtake", "preempt_between", "run_pass"]
 
 
 class _Share(NamedTuple):
@@ -198,6 +198,11 @@ def _preempt(work: _Pass, number: int) -> None:
     work.preempted = True
 
 
+def most_drafts(world: World, setup: Setup) -> int:
+    """How many drafts a decode step may carry."""
+    return setup.drafts if world.switches.drafts_when_asynchronous == 1 else 0
+
+
 def live_promises(steps: tuple[Step, ...], number: int) -> int:
     """What the live steps in flight have promised to the request: the truth that `placeholders` keeps book of."""
     return sum(part.promised for step in steps for part in step.parts if part.request == number and part.live == 1)
@@ -226,8 +231,11 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
         counters, sampled, promised = rules.promise(counters, share.drafts, world.base, world.asynchronous)
         lowest = start - live_promises(state.steps, number)
         parts.append(Part(number, start, share.tokens, share.drafts, sampled, promised, lowest))
-        decoding = 1 if sampled == 1 else request.decoding
-        work.requests[number] = request._replace(counters=counters, drafts=0, decoding=decoding)
+        request = request._replace(counters=counters, drafts=0)
+        if sampled == 1:
+            # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves.
+            request = request._replace(decoding=1, drafts=most_drafts(world, state.setup))
+        work.requests[number] = request
     return state._replace(
         requests=tuple(work.requests),
         running=tuple(work.running),

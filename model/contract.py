@@ -21,6 +21,7 @@ __all__ = [
     "Refusal",
     "SetupModel",
     "TableModel",
+    "WeightedModel",
 ]
 
 State = TypeVar("State")
@@ -66,7 +67,8 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """An argument that is one of these names; the first is the simplest, to which a trace shrinks."""
+    """An argument that is one of these names; the first is the simplest, to which a trace shrinks. A name may be
+    repeated to be drawn more often."""
 
     names: tuple[str, ...]
 
@@ -129,6 +131,14 @@ class TableModel(Protocol):
 
     @property
     def action_table(self) -> ActionTable: ...
+
+
+@runtime_checkable
+class WeightedModel(Protocol):
+    """A model that says how often an action is drawn against the others (1 where it says nothing)."""
+
+    @property
+    def action_weights(self) -> Mapping[str, int]: ...
 
 
 @runtime_checkable

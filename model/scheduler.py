@@ -14,7 +14,7 @@ prefix-cache hits of any length come and go (`resume`'s `kept`).
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .batch import overtake, preempt_between, run_pass
+from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
 from .lifetime import Counters
@@ -81,7 +81,7 @@ class SchedulerModel:
             name = self._names[number]
             if request.status == RUNNING:
                 if request.decoding == 1:
-                    for drafts in range(self._most_drafts(state) + 1):
+                    for drafts in range(most_drafts(self.world, state.setup) + 1):
                         if drafts != request.drafts:
                             yield Action.of("speculate", request=name, drafts=drafts)
                 if self._open("preempt"):
@@ -114,7 +114,7 @@ class SchedulerModel:
         table: dict[str, dict[str, Range | Choice]] = {"arrive": dict(one)}
         schedule: dict[str, Range | Choice] = {}
         if self._open("preempt"):
-            schedule["short_at"] = Choice((_NONE, *self._names))
+            schedule["short_at"] = Choice((*[_NONE] * 3 * len(self._names), *self._names))
         if "A4" in self.world.relaxed:
             schedule["omit"] = Choice((_NONE, *self._keys()))
         table["schedule"] = schedule
@@ -138,6 +138,11 @@ class SchedulerModel:
         if self._open("abort"):
             table["abort"] = dict(one)
         return table
+
+    @property
+    def action_weights(self) -> Mapping[str, int]:
+        """How often an action is drawn against the others: what carries a run on, more often than what ends it."""
+        return {"schedule": 4, "accept": 2, "reject": 3, "evict": 2}
 
     @property
     def setup_table(self) -> Mapping[str, Range | Choice]:
@@ -187,9 +192,6 @@ class SchedulerModel:
         spans = [span.high for name, span in table.items() if isinstance(span, Range) and name.startswith("r0_")]
         base = self.scope.base or {}
         return max(sum(spans), sum(number for name, number in base.items() if name.startswith("r0_")))
-
-    def _most_drafts(self, state: State) -> int:
-        return state.setup.drafts if self.world.switches.drafts_when_asynchronous == 1 else 0
 
     def _passes(self, state: State) -> Iterator[Action]:
         omits = [_NONE]
@@ -311,7 +313,7 @@ class SchedulerModel:
         request = state.requests[number]
         if request.decoding == 0:
             return Refusal("still-prefilling")
-        drafts = clamp(action.get("drafts", 0), 0, self._most_drafts(state))
+        drafts = clamp(action.get("drafts", 0), 0, most_drafts(self.world, state.setup))
         if drafts == request.drafts:
             return Refusal("no-change")
         return _put(state, number, request._replace(drafts=drafts))

@@ -83,10 +83,25 @@ def test_the_guard_still_counts_the_output_just_accepted_as_promised() -> None:
 
 def test_rejected_drafts_come_back_off_both_counters() -> None:
     model = fixed("repaired", setup([(0, 1)], 2, outputs=9, drafts=3))
-    before = ("arrive(request=r0)", "schedule()", "accept()", "speculate(request=r0, drafts=3)", "schedule()")
+    before = ("arrive(request=r0)", "schedule()", "accept()", "schedule()")
     assert run(model, *before).requests[0].counters == Counters(6, 4, 4, 0, 3)
     assert run(model, *before, "reject(accepted=1)").requests[0].counters == Counters(4, 0, 0, 0, 5)
     assert run(model, *before, "accept()").requests[0].counters == Counters(6, 0, 0, 0, 7)
+
+
+def test_a_sampling_step_attaches_all_drafts_and_speculate_changes_them() -> None:
+    model = fixed("repaired", setup([(0, 1)], 2, outputs=9, drafts=3))
+    state = run(model, "arrive(request=r0)", "schedule()")
+    assert (state.requests[0].decoding, state.requests[0].drafts) == (1, 3)
+    assert refusal(model, state, "speculate(request=r0, drafts=3)") == "no-change"
+    state = run(model, "arrive(request=r0)", "schedule()", "speculate(request=r0, drafts=1)", "schedule()")
+    assert (state.steps[1].parts[0].tokens, state.steps[1].parts[0].drafts, state.requests[0].drafts) == (2, 1, 3)
+
+
+def test_asynchronous_0_11_carries_no_drafts() -> None:
+    model = fixed("0.11.0", setup([(0, 1)], 2, outputs=9, drafts=3))
+    state = run(model, "arrive(request=r0)", "schedule()", "schedule()")
+    assert state.steps[1].parts[0].drafts == 0
 
 
 def test_drafts_wait_until_the_request_has_sampled() -> None:
@@ -220,7 +235,7 @@ def test_with_A1_relaxed_an_eviction_overtakes_the_step_in_flight() -> None:
 def test_a_reader_at_its_true_start_begins_below_by_what_was_rejected() -> None:
     model = fixed("repaired", setup([(0, 1)], 2, outputs=6, drafts=2), relaxed={"A3"}, reader="true")
     state = run(
-        model, "arrive(request=r0)", "schedule()", "accept()", "speculate(request=r0, drafts=2)", "schedule()",
+        model, "arrive(request=r0)", "schedule()", "accept()", "schedule()", "speculate(request=r0, drafts=0)",
         "schedule()", "reject(accepted=0)",
     )  # fmt: skip
     assert (state.steps[0].parts[0].start, state.steps[0].parts[0].rejected) == (5, 2)

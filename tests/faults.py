@@ -1,0 +1,135 @@
+"""Ten deliberate faults: two each in counters, guards, book, pass and worker.
+
+Each is the released rules with one function replaced, the configuration in which it matters, and the property that it
+breaks. A checker that misses one of them is not worth its green.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from outlives.model import book, gate, worker
+from outlives.model.lifetime import Counters
+from outlives.model.setup import Setup
+from outlives.model.state import Book, Request, Step
+from outlives.model.world import Gated, Rules, World
+
+__all__ = ["FAULTS", "Fault"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One planted fault."""
+
+    name: str
+    room: str
+    phrase: str
+    plant: Callable[[Rules], Rules]
+    breaks: str
+    """The property that is violated."""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of `Configuration` beside the profile."""
+
+
+# --- counters -----------------------------------------------------------------------------------------------------
+
+
+def roll_back_computed_only(c: Counters, rejected: int, stale: int) -> Counters:
+    """Rejected drafts leave computed, but stay promised."""
+    if stale == 1:
+        return c
+    return c._replace(computed=c.computed - rejected)
+
+
+def forget_in_flight(c: Counters, count: int) -> Counters:
+    """A dispatch advances computed, but not the tokens in flight."""
+    return c._replace(computed=c.computed + count)
+
+
+# --- guards -------------------------------------------------------------------------------------------------------
+
+
+def one_too_early(c: Counters, end: int, look_ahead: int) -> bool:
+    """Frees when the last position of the item is still unconfirmed."""
+    return end - 1 <= c.computed - c.placeholders
+
+
+def forget_promises(c: Counters, end: int, look_ahead: int) -> bool:
+    """Counts promised positions as confirmed."""
+    return end <= c.computed
+
+
+# --- book ---------------------------------------------------------------------------------------------------------
+
+
+def hit_stays_idle(world: World, held: Book, key: str, request: int) -> Book | None:
+    """A hit takes a reference, but the entry stays in the idle queue."""
+    after = book.hit(world, held, key, request)
+    return after if after is None else after._replace(idle=held.idle, reclaimable=held.reclaimable)
+
+
+def evict_keeps_slots(world: World, held: Book) -> Book:
+    """An eviction forgets to give the slots back."""
+    return book.evict_oldest(world, held)._replace(free=held.free)
+
+
+# --- pass ---------------------------------------------------------------------------------------------------------
+
+
+def gate_ignores_room(
+    world: World, setup: Setup, held: Book, request: Request, number: int, computed: int, count: int, limit: int
+) -> Gated:
+    """Where there is no room the chunk is not cut."""
+    gated = gate.gate(world, setup, held, request, number, computed, count, limit)
+    return gated._replace(tokens=count) if gated.tokens < count else gated
+
+
+def gate_takes_no_reference(
+    world: World, setup: Setup, held: Book, request: Request, number: int, computed: int, count: int, limit: int
+) -> Gated:
+    """A hit is used without a reference."""
+    gated = gate.gate(world, setup, held, request, number, computed, count, limit)
+    return gated._replace(references=request.references, book=held) if not gated.planned else gated
+
+
+# --- worker -------------------------------------------------------------------------------------------------------
+
+
+def encode_one_only(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:
+    """The worker runs the first encoder of a step and forgets the others."""
+    return worker.shelve(world, shelf, step._replace(encode=step.encode[:1]))
+
+
+def drop_nothing(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:
+    """The worker never drops a key."""
+    return worker.shelve(world, shelf, step._replace(drop=()))
+
+
+def _plant(**changed: Any) -> Callable[[Rules], Rules]:
+    return lambda rules: replace(rules, **changed)
+
+
+_ANY_READER = {"relax": ("A3",), "items_anywhere": True}
+
+FAULTS = tuple(
+    Fault(
+        name=name,
+        room=room,
+        phrase=(function.__doc__ or "").strip(),
+        plant=_plant(**{rule: function}),
+        breaks=breaks,
+        configuration=configuration,
+    )
+    for name, room, rule, function, breaks, configuration in (
+        ("roll-back-computed-only", "counters", "roll_back", roll_back_computed_only, "PLACEHOLDERS-KEPT", {}),
+        ("forget-in-flight", "counters", "advance", forget_in_flight, "COUNTERS-SOUND", {}),
+        ("one-too-early", "guards", "guard", one_too_early, "GATHER-AFTER-FREE", _ANY_READER),
+        ("forget-promises", "guards", "guard", forget_promises, "GATHER-AFTER-FREE", _ANY_READER),
+        ("hit-stays-idle", "book", "hit", hit_stays_idle, "IDLE-EXACT", {}),
+        ("evict-keeps-slots", "book", "evict_oldest", evict_keeps_slots, "SLOTS-ADD-UP", {}),
+        ("gate-ignores-room", "pass", "gate", gate_ignores_room, "GATHER-AFTER-FREE", {}),
+        ("gate-takes-no-reference", "pass", "gate", gate_takes_no_reference, "GATHER-AFTER-FREE", {"relax": ("A1",)}),
+        ("encode-one-only", "worker", "shelve", encode_one_only, "GATHER-AFTER-FREE", {}),
+        ("drop-nothing", "worker", "shelve", drop_nothing, "SHELF-AGREES", {}),
+    )
+)
