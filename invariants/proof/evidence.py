@@ -62,9 +62,8 @@ def vacuity(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) -> tupl
     checks = [Check("init", "a life can begin", solve([relation.formula("init", initial)], budget))]
     checks.append(Check("lemmas", "the lemmas hold together", solve(hypotheses, budget)))
     for extracted in relation.transitions:
-        name = extracted.transition.name
         solved = solve([*hypotheses, extracted.enabled], budget)
-        checks.append(Check(f"enabled {name}", extracted.transition.phrase, solved))
+        checks.append(Check(f"enabled {extracted.name}", f"{extracted.name} can happen", solved))
     for lemma in lemmas:
         if lemma.premise is not None:
             premise = relation.formula(f"premise of {lemma.name}", lemma.premise)

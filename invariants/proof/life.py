@@ -12,7 +12,7 @@ from outlives.model import lifetime
 from outlives.model.lifetime import Counters, Guard
 from outlives.model.world import Reader
 
-__all__ = ["Arithmetic", "Assumed", "Flight", "Life", "Terms", "landed"]
+__all__ = ["EMPTY", "Arithmetic", "Assumed", "Flight", "Life", "Terms", "landed"]
 
 
 class Arithmetic(NamedTuple):
@@ -135,3 +135,7 @@ class Life(NamedTuple):
     live_drafts: int
     """Ghost: their drafts."""
     flight: Flight
+
+
+EMPTY = Life(0, 0, 0, 0, 0, Counters(0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _LANDED)
+"""The shape of a state, all zeros."""

@@ -12,21 +12,19 @@ budget in Z3's resource units, so that answers do not depend on order, load or h
 some path has an obligation of its own: that path must be unreachable.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import z3
-from outlives.model.contract import Refusal
-from outlives.model.lifetime import Counters
 
 from ..verdict import Verdict
-from .executor import ANYTHING, Outcome, Paths, execute, symbol, term_of
+from .extract import Extracted, Extractor, rebuilt
 from .lemmas import GOAL, Lemma, initial, lemma_sets
-from .life import Flight, Life, Terms
-from .relation import FLAGS, Phase, Transition, transitions
+from .life import EMPTY, Life, Terms
+from .relation import TRANSITIONS, transitions
 
 __all__ = [
     "BUDGET",
@@ -45,128 +43,20 @@ BUDGET: Final = 200_000
 """Z3 resource units per obligation: ten times what the costliest one needs."""
 
 
-def symbolic_life(context: z3.Context, suffix: str = "") -> Life:
-    """A state of symbols, named by their fields."""
-
-    def record(kind: Any, prefix: str = "") -> Any:
-        return kind(*(symbol(f"{prefix}{name}{suffix}", context) for name in kind._fields))
-
-    life: Life = record(Life)
-    return life._replace(counters=record(Counters), flight=record(Flight, "flight."))
-
-
-def leaves(life: Life) -> dict[str, Any]:
-    """Field name -> value, the records inside opened."""
-    flat: dict[str, Any] = life._asdict()
-    counters: Counters = flat.pop("counters")
-    flight: Flight = flat.pop("flight")
-    return flat | counters._asdict() | {f"flight.{name}": value for name, value in flight._asdict().items()}
-
-
-class PhaseTerms(NamedTuple):
-    """A phase as terms over the state before it: where it is taken, where it raises, and each field it changes."""
-
-    enabled: Any
-    raises: Any
-    after: tuple[tuple[Any, Any], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """A transition as terms over the state before it."""
-
-    transition: Transition
-    enabled: Any
-    raises: Any
-    after: tuple[tuple[Any, Any], ...]
-    """(field before, term after) of every field that can change: the frame is the rest."""
-    paths: int
-
-
-class Relation:
+class Relation(Extractor):
     """The relation and its lemmas as terms of one context."""
 
     def __init__(self, terms: Terms) -> None:
-        self.terms = terms
-        self.context = z3.Context()
-        self.life = symbolic_life(self.context)
-        self._formulas: dict[str, Any] = {}
-        self._phases: dict[Phase, tuple[PhaseTerms, int]] = {}
+        super().__init__(terms, EMPTY)
 
     @cached_property
     def transitions(self) -> tuple[Extracted, ...]:
         """Every open transition, extracted."""
-        return tuple(self._extract(each) for each in transitions(self.terms.assumed))
-
-    def _extract(self, transition: Transition) -> Extracted:
-        """Each phase runs on the fields before the transition; its terms are then moved to where it stands."""
-        moved: list[tuple[Any, Any]] = []
-        enabled: Any = z3.BoolVal(True, self.context)
-        raises: Any = z3.BoolVal(False, self.context)
-        paths = 0
-        choices = {name: symbol(f"?{name}", self.context) for name in transition.choices}
-        for name, choice in choices.items():
-            if name in FLAGS:
-                enabled = z3.And(enabled, choice.term >= 0, choice.term <= 1)
-        for phase in transition.phases:
-            terms, count = self._phase(phase)
-            paths += count
-            raises = z3.Or(raises, z3.And(enabled, z3.substitute(terms.raises, *moved)))
-            enabled = z3.And(enabled, z3.substitute(terms.enabled, *moved))
-            changed = [(before, z3.substitute(after, *moved)) for before, after in terms.after]
-            names = {before.decl().name() for before, _ in changed}
-            moved = [pair for pair in moved if pair[0].decl().name() not in names] + changed
-        return Extracted(transition, z3.simplify(enabled), z3.simplify(raises), tuple(moved), paths)
-
-    def _phase(self, phase: Phase) -> tuple["PhaseTerms", int]:
-        if phase not in self._phases:
-            choices = {name: symbol(f"?{name}", self.context) for name in phase.choices}
-            flags = [(choice >= 0) & (choice <= 1) for name, choice in choices.items() if name in FLAGS]
-            function = partial(phase.apply, self.terms, self.life, *choices.values())
-            paths = execute(function, context=self.context, assume=flags)
-            after = paths.merge(_after)
-            terms = PhaseTerms(
-                enabled=self._truth(paths, lambda outcome: outcome.error is None and not _refused(outcome)),
-                raises=self._truth(paths, lambda outcome: outcome.error is not None),
-                after=() if after is ANYTHING else self._changes(after),
-            )
-            self._phases[phase] = terms, len(paths.outcomes)
-            return self._phases[phase]
-        return self._phases[phase][0], 0
-
-    def _truth(self, paths: Paths, select: Callable[[Outcome], bool]) -> Any:
-        return term_of(paths.merge(select), self.context)
-
-    def _changes(self, after: Life) -> tuple[tuple[Any, Any], ...]:
-        before = leaves(self.life)
-        return tuple(
-            (before[name].term, term_of(value, self.context))
-            for name, value in leaves(after).items()
-            if value is not before[name]
-        )
-
-    def formula(self, name: str, holds: Callable[[Terms, Life], bool]) -> Any:
-        """A predicate over states as a term; extracted once per name."""
-        if name not in self._formulas:
-            paths = execute(lambda: bool(holds(self.terms, self.life)), context=self.context)
-            self._formulas[name] = term_of(paths.merge(), self.context)
-        return self._formulas[name]
+        return tuple(self.transition(each.name, each.phases) for each in transitions(self.terms.assumed))
 
     def lemma(self, lemma: Lemma) -> Any:
         """The lemma as a term over the state before."""
         return self.formula(lemma.name, lemma.holds)
-
-    def after(self, extracted: Extracted, formula: Any) -> Any:
-        """The same formula over the state after the transition."""
-        return z3.substitute(formula, *extracted.after) if extracted.after else formula
-
-
-def _refused(outcome: Outcome) -> bool:
-    return isinstance(outcome.value, Refusal)
-
-
-def _after(outcome: Outcome) -> Any:
-    return ANYTHING if outcome.error is not None or _refused(outcome) else outcome.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,20 +161,18 @@ def obligation_formulas(
         claim = relation.lemma(lemma)
         yield lemma.name, "init", [begin, z3.Not(claim)]
         for extracted in relation.transitions:
-            after = relation.after(extracted, claim)
-            yield lemma.name, extracted.transition.name, [*hypotheses, extracted.enabled, z3.Not(after)]
+            after = extracted.moved(claim)
+            yield lemma.name, extracted.name, [*hypotheses, extracted.enabled, z3.Not(after)]
     for extracted in relation.transitions:
         if not z3.is_false(extracted.raises):
-            yield "TOTAL", extracted.transition.name, [*hypotheses, extracted.raises]
+            yield "TOTAL", extracted.name, [*hypotheses, extracted.raises]
     yield GOAL.name, "goal", [*hypotheses, z3.Not(relation.lemma(GOAL))]
 
 
 def life_of(values: Mapping[str, int]) -> Life:
     """The concrete state with these field values; fields without one (the solver did not care) are 0."""
-    flight = Flight(*(values.get(f"flight.{name}", 0) for name in Flight._fields))
-    counters = Counters(*(values.get(name, 0) for name in Counters._fields))
-    plain: Any = {name: values.get(name, 0) for name in Life._fields if name not in ("counters", "flight")}
-    return Life(counters=counters, flight=flight, **plain)
+    life: Life = rebuilt(EMPTY, lambda path: values.get(path, 0))
+    return life
 
 
 def replays(
@@ -297,7 +185,7 @@ def replays(
         return bool(initial(terms, before)) and not claims[lemma](terms, before)
     if transition == "goal":
         return not claims[lemma](terms, before)
-    taken = next(each.transition for each in relation.transitions if each.transition.name == transition)
+    taken = next(each for each in TRANSITIONS if each.name == transition)
     try:
         after = taken.apply(terms, before, **{name: values.get(f"?{name}", 0) for name in taken.choices})
     except Exception:  # the arithmetic may be a user's: whatever it raises is what obligation TOTAL is about
