@@ -1,0 +1,180 @@
+"""Causes within one step: why a reference went, why an entry was evicted, why the gate did not plan an encode.
+
+Belongs here: reading the recorded calls of one step. Each answer is computed from what the rules were given and
+returned, so that a replaced rule is described by what it did.
+"""
+
+from typing import NamedTuple
+
+from outlives.model.lifetime import confirmed
+from outlives.model.setup import NO_LIMIT, request_name
+from outlives.model.state import Step
+
+from .telling import count_of, guard_words, window
+from .witness import Call, Witness
+
+__all__ = [
+    "GateView",
+    "eviction_words",
+    "gate_view",
+    "not_told",
+    "release_rule",
+    "release_words",
+    "short_of",
+    "stopped_by",
+]
+
+
+def release_rule(seen: Witness, call: Call) -> str:
+    """By which rule a reference went: `guard`, `preemption`, `abort`, `finish`, `failed admission` or `the rules`."""
+    if call.caller("free_pass") is not None:
+        return "guard"
+    drop = call.caller("drop_references")
+    if drop is None:
+        return "the rules"
+    action = seen.action(call.at).name
+    if action in ("abort", "finish"):
+        return action
+    if action in ("accept", "reject"):
+        return "finish"
+    after = [each.rule for each in seen.calls if each.at == call.at]
+    ended = next(place for place, each in enumerate(_at(seen, call.at)) if _is(each, drop))
+    return "preemption" if after[ended + 1 : ended + 2] == ["preempt"] else "failed admission"
+
+
+def _at(seen: Witness, at: int) -> list[Call]:
+    return [call for call in seen.calls if call.at == at]
+
+
+def _is(call: Call, other: Call) -> bool:
+    """The same call: its record while it ran has no result yet, but the very same arguments."""
+    return call.rule == other.rule and call.arguments is other.arguments
+
+
+def release_words(seen: Witness, call: Call) -> str:
+    """How a reference went, with the guard's numbers where the guard let it go."""
+    rule = release_rule(seen, call)
+    if rule == "guard":
+        _world, setup, _book, request, number, item = call.arguments
+        end = setup.requests[number].items[item].end
+        return f"by {guard_words(seen.world, request.counters, end, setup.look_ahead)}"
+    return {
+        "preemption": "because it was preempted, which drops all its references",
+        "abort": "because the client aborted, which drops all its references",
+        "finish": "because it finished, which drops all its references",
+        "failed admission": "because its admission got no KV blocks, which drops all its references",
+    }.get(rule, "outside of the guard")
+
+
+def eviction_words(seen: Witness, at: int, key: str) -> str:
+    """Who evicted the key at this step."""
+    action = seen.action(at)
+    call = next((each for each in seen.calls_to("evict_oldest", at) if key in each.arguments[1].idle[:1]), None)
+    gate = None if call is None else call.caller("gate")
+    room = None if call is None else call.caller("make_room")
+    if gate is not None and room is not None:
+        return (
+            f"by the pass of step {at}, to make {room.arguments[2]} slots of room for {request_name(gate.arguments[4])}"
+        )
+    if action.name == "evict":
+        return f"at step {at} under a stranger's pressure, {action}"
+    if action.name == "occupy":
+        return f"at step {at} for strangers that took slots, {action}"
+    return f"at step {at}, {action}"
+
+
+class GateView(NamedTuple):
+    """Why the encoder gate did or did not plan an encode for one item."""
+
+    why: str
+    """`behind`, `not-looked-at-again`, `hit`, `planned`, `outside`, `no-look-ahead`, `cut`, `shortcut`, `passed-over`,
+    `same-key` or `no-call`."""
+    words: str
+    """A clause whose subject is the gate."""
+
+
+def gate_view(seen: Witness, at: int, number: int, item: int) -> GateView:
+    """What the gate saw of the item in the pass at step `at`, for this request."""
+    call = next((each for each in seen.calls_to("gate", at) if each.arguments[4] == number), None)
+    if call is None:
+        return GateView("no-call", "the gate was not asked for this request in that pass")
+    world, setup, _book, request, _number, computed, count, _limit = call.arguments
+    gated = call.result
+    what = setup.requests[number].items[item]
+    name = f"item{item}"
+    ahead = setup.look_ahead if world.switches.gate_look_ahead == 1 else 0
+    looked = window(computed, computed + count + ahead)
+    if item in gated.planned:
+        return GateView("planned", f"the gate looked at {looked} and planned an encode of {what.key}")
+    if what.end <= computed:
+        behind = f"the gate looked only from computed {computed} on, and {name} ends at {what.end}"
+        return GateView("behind", behind)
+    if "A2" in world.relaxed and item in request.seen:
+        return GateView("not-looked-at-again", f"the gate did not look at {name} again (A2 relaxed)")
+    if item in gated.references and item not in request.references:
+        return GateView("hit", f"the gate found {what.key} in the book, took a reference and planned no encode")
+    if what.start >= computed + count + ahead:
+        if ahead < setup.look_ahead:
+            without = f"the gate knows no look-ahead: it looked at {looked}, and {name} starts at {what.start}"
+            return GateView("no-look-ahead", without)
+        return GateView("outside", f"the gate looked at {looked}, and {name} starts at {what.start}")
+    if gated.tokens < count and what.start >= computed + gated.tokens:
+        cut = f"the gate cut the chunk from {count} to {gated.tokens} tokens, to end at {computed + gated.tokens}"
+        return GateView("cut", f"{cut}: {stopped_by(seen, call)}")
+    if item in request.references:
+        return GateView("hit", f"the gate found {what.key} referenced already and planned no encode")
+    if world.switches.gate_shortcut == 1 and what.start >= computed + count:
+        short = f"the gate's shortcut left {name} out: no position of it is in {window(computed, computed + count)}"
+        return GateView("shortcut", f"{short}, only in the look-ahead of {count_of(ahead, 'position')}")
+    if any(setup.requests[number].items[other].key == what.key for other in gated.planned):
+        return GateView("same-key", f"the gate had planned {what.key} for an earlier item of the same window")
+    return GateView("passed-over", f"the gate looked at {looked} and passed {name} over")
+
+
+def stopped_by(seen: Witness, call: Call) -> str:
+    """At which item a gate call that cut its chunk stopped, and why, with the numbers."""
+    _world, setup, _book, _request, number, computed, count, limit = call.arguments
+    gated = call.result
+    taken = {*gated.references, *gated.planned, *gated.second}
+    for index, item in enumerate(setup.requests[number].items):
+        if item.end <= computed or index in taken:
+            continue
+        name = f"item{index} {window(item.start, item.end)}"
+        rooms = [each for each in seen.calls_to("make_room", call.at) if _inside(each, call)]
+        if rooms and rooms[-1].result is None:
+            _world, there, size, planned = rooms[-1].arguments
+            beside = f" beside {planned} just planned" if planned else ""
+            return (
+                f"{name} needs {count_of(size, 'slot')}{beside}, and {there.reclaimable} of {setup.slots} "
+                f"can be had ({there.free} free, {there.reclaimable - there.free} idle)"
+            )
+        if setup.whole_items == 1 and computed + count < item.end:
+            return f"{name} may not be split, and the chunk of {count} tokens would end at {computed + count} inside it"
+        left = limit - sum(setup.requests[number].items[other].size for other in gated.planned)
+        if item.size > left:
+            limited = "the cache" if setup.encoder_budget == NO_LIMIT else "the encoder budget"
+            needs = count_of(item.size, "slot")
+            return (
+                f"{name} needs an encode of {needs}, and {limited} leaves {left} of {setup.encode_limit} to this step"
+            )
+        return f"{name} stopped it"
+    return f"the rule gave {gated.tokens} of {count} tokens"
+
+
+def _inside(call: Call, outer: Call) -> bool:
+    return any(_is(outer, each) for each in call.callers)
+
+
+def not_told(seen: Witness, at: int, key: str, step: Step) -> str:
+    """Why a planned encode is not in the step that left: an empty string where it is."""
+    if key in step.encode:
+        return ""
+    moment = next(each for each in seen.moments if each.at == at)
+    if moment.after.omitted > moment.before.omitted:
+        return "the environment left the encode out (A4 relaxed), though the book has the entry"
+    return "the encode was withdrawn from the step with its request's preemption, and the book was not told"
+
+
+def short_of(call: Call, end: int) -> int:
+    """How many positions of the item were not confirmed when its reference went; at most 0: all were."""
+    return end - confirmed(call.arguments[3].counters)
