@@ -23,13 +23,14 @@ Rules as in `lifetime`: flags are 0 or 1 and tested with `== 1`, choices come in
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from outlives.model import lifetime
 from outlives.model.contract import Refusal
 
 from .life import Assumed, Flight, Life, Terms, landed
 
-__all__ = ["FLAGS", "TRANSITIONS", "Outcome", "Phase", "Transition", "share_of", "transitions"]
+__all__ = ["FLAGS", "TRANSITIONS", "Outcome", "Phase", "Transition", "share_of", "shift", "transitions"]
 
 Outcome = Life | Refusal
 
@@ -116,7 +117,7 @@ def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
     )
 
 
-def _shift(terms: Terms, flight: Flight, rejected: int, share: int, drafts: int) -> Flight:
+def shift(terms: Terms, flight: Flight, rejected: int, share: int, drafts: int) -> Flight:
     """An earlier step of the same admission was processed: `rejected` of its drafts move the true start down."""
     return flight._replace(
         true_start=terms.arithmetic.reader_start(flight.true_start, rejected),
@@ -185,7 +186,7 @@ def take_live(terms: Terms, life: Life, count: int, drafts: int, accepted: int, 
             return Refusal("FACT: the sum is at least each of its parts")
         if flight.draft_margin - drafts > flight.margin - share:
             return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
-        flight = _shift(terms, flight, drafts - accepted, share, drafts)
+        flight = shift(terms, flight, drafts - accepted, share, drafts)
     return life._replace(
         live_tokens=life.live_tokens - count, live_promises=left, live_drafts=life.live_drafts - drafts, flight=flight
     )
@@ -225,7 +226,7 @@ def take_stale(
             return Refusal("FACT: the sum is at least each of its parts")
         if flight.draft_margin - drafts > flight.margin - share:
             return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
-        flight = _shift(terms, flight, drafts - accepted, share, drafts)
+        flight = shift(terms, flight, drafts - accepted, share, drafts)
     return life._replace(flight=flight)
 
 
@@ -288,7 +289,8 @@ class Phase:
     """A part of a transition, and the choices that it reads. Phases are extracted one by one and composed, so that the
     paths through a transition add up instead of multiplying."""
 
-    apply: Callable[..., Outcome]
+    apply: Callable[..., Any]
+    """(terms, state, choices ...) -> the state after it, or a refusal."""
     choices: tuple[str, ...] = ()
 
 

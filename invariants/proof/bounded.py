@@ -1,0 +1,213 @@
+"""Bounded checking: a shortest run to a miss, with the smallest numbers, where there is one within the bounds.
+
+Belongs here: unrolling the moves of `pipeline`, the search, and the counterexample as plain values. What it finds is a
+fact; what it does not find within the bounds says nothing.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Final
+
+import z3
+
+from .extract import Extractor, leaves, rebuilt
+from .lemmas import initial
+from .life import Flight, Terms
+from .pipeline import EMPTY_RUN, MOVES, Run, begins, misses
+
+__all__ = ["MOST_MOVES", "SEARCH_BUDGET", "Counterexample", "Move", "Searched", "search"]
+
+MOST_MOVES: Final = 8
+"""Moves before the read."""
+SEARCH_BUDGET: Final = 60_000_000
+"""Z3 resource units for a whole search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One abstract action, and the run after it."""
+
+    name: str
+    """resume, dispatch, output, preempt or evict."""
+    number: int
+    """The prefix hit of a resume, the drafts of a dispatch, the accepted drafts of an output; 0 otherwise."""
+    encoded: int
+    """0: the step's planned encode was left out (A4 relaxed)."""
+    after: Run
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the step that a resume or a dispatch built; 0 for the others."""
+        return self.after.tokens if self.name in ("resume", "dispatch") else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counterexample:
+    """A run that ends where the oldest step in flight reads the item and the key is not on the shelf."""
+
+    start: int
+    end: int
+    prompt: int
+    budget: int
+    most_drafts: int
+    moves: tuple[Move, ...]
+    reader: Flight
+    """The step that reads, as it stands when it executes."""
+    back: int
+    """How many positions below the scheduler's start it begins to read (reader `any`; 0 for the others)."""
+
+    def __len__(self) -> int:
+        return len(self.moves) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """What a search came to."""
+
+    found: Counterexample | None
+    searched: int
+    """No shorter run than this many moves before the read exists within the bounds."""
+    rlimit: int
+    seconds: float
+    exhausted: bool
+    """The budget ran out before the bound on moves was reached."""
+
+
+class _Unrolled:
+    """The moves as formulas, one copy of the state per step."""
+
+    def __init__(self, terms: Terms) -> None:
+        extractor = Extractor(terms, EMPTY_RUN)
+        self.terms = terms
+        self.context = extractor.context
+        self.moves = [extractor.transition(name, phases) for name, phases in MOVES.items() if _open(terms, name)]
+        self.symbols = {path: value.term for path, value in leaves(extractor.state).items()}
+        self.begin = z3.And(
+            extractor.formula("begins", begins),
+            extractor.formula("initial", lambda terms, run: initial(terms, run.life)),
+        )
+        self.bad = extractor.formula("misses", misses)
+        self.raises = z3.Or([move.raises for move in self.moves])
+
+    def at(self, step: int, formula: Any) -> Any:
+        """The formula, said of the state after `step` moves."""
+        return z3.substitute(formula, *((term, self.copy(step, path)) for path, term in self.symbols.items()))
+
+    def copy(self, step: int, name: str) -> Any:
+        return z3.Int(f"{name}@{step}", self.context)
+
+    def move(self, step: int) -> list[Any]:
+        """What holds between the state after `step` moves and the next one."""
+        which = self.copy(step, "move")
+        choices = [(z3.Int(f"?{name}", self.context), self.copy(step, f"?{name}")) for name in ("number", "encoded")]
+
+        def here(formula: Any) -> Any:
+            return z3.substitute(self.at(step, formula), *choices)
+
+        facts = [which >= 0, which < len(self.moves)]
+        facts += [z3.Implies(which == index, here(move.enabled)) for index, move in enumerate(self.moves)]
+        for name in ("number", "encoded"):
+            takers = [which == index for index, move in enumerate(self.moves) if name in move.choices]
+            facts.append(z3.Or(*takers, self.copy(step, f"?{name}") == 0))
+        for path, term in self.symbols.items():
+            facts.append(self.copy(step + 1, path) == here(self._after(which, path, term)))
+        return facts
+
+    def _after(self, which: Any, path: str, term: Any) -> Any:
+        value = term
+        for index, move in enumerate(self.moves):
+            after = {before.decl().name(): then for before, then in move.after}.get(path, term)
+            value = z3.If(which == index, after, value) if not after.eq(value) else value
+        return value
+
+
+def _open(terms: Terms, move: str) -> bool:
+    return move != "preempt" or "preempt" not in terms.assumed.closed
+
+
+def search(terms: Terms, *, most_moves: int = MOST_MOVES, budget: int = SEARCH_BUDGET) -> Searched:
+    """Look for a shortest run to a miss; among the shortest, one with the smallest item end, prompt and item start,
+    then the fewest drafts and the smallest budget."""
+    begun = perf_counter()
+    unrolled = _Unrolled(terms)
+    solver = z3.SolverFor("QF_LIA", ctx=unrolled.context)
+    solver.set("random_seed", 0)
+    solver.add(unrolled.at(0, unrolled.begin))
+    spent = 0
+    for depth in range(most_moves + 1):
+        if depth > 0:
+            solver.add(*unrolled.move(depth - 1))
+        solver.set("rlimit", max(1, budget - spent))
+        solver.push()
+        solver.add(unrolled.at(depth, unrolled.bad))
+        answer = solver.check()
+        spent = _spent(solver)
+        if answer == z3.unknown:
+            return Searched(found=None, searched=depth, rlimit=spent, seconds=perf_counter() - begun, exhausted=True)
+        if answer == z3.sat:
+            found = _read_off(unrolled, depth, _smallest(unrolled, solver, depth))
+            seconds = perf_counter() - begun
+            return Searched(found=found, searched=depth, rlimit=_spent(solver), seconds=seconds, exhausted=False)
+        solver.pop()
+    seconds = perf_counter() - begun
+    return Searched(found=None, searched=most_moves, rlimit=spent, seconds=seconds, exhausted=False)
+
+
+def _spent(solver: z3.Solver) -> int:
+    return int(dict(list(solver.statistics())).get("rlimit count", 0))
+
+
+def _smallest(unrolled: _Unrolled, solver: z3.Solver, depth: int) -> z3.ModelRef:
+    """Lower the numbers one after the other, each as far as the ones before it allow."""
+    model = solver.model()
+    goals = [unrolled.copy(0, name) for name in ("life.end", "life.prompt", "life.start", "most_drafts")]
+    goals.append(z3.Sum([unrolled.copy(step, "?number") for step in range(depth)]) if depth else None)
+    goals.append(unrolled.copy(0, "budget"))
+    for goal in goals:
+        if goal is None:
+            continue
+        best = model.eval(goal, model_completion=True).as_long()
+        low = 0
+        while low < best:
+            middle = (low + best) // 2
+            solver.push()
+            solver.add(goal <= middle)
+            if solver.check() == z3.sat:
+                model = solver.model()
+                best = model.eval(goal, model_completion=True).as_long()
+            else:
+                low = middle + 1
+            solver.pop()
+        solver.add(goal <= best)
+    return model
+
+
+def _read_off(unrolled: _Unrolled, depth: int, model: z3.ModelRef) -> Counterexample:
+    def number(step: int, name: str) -> int:
+        value: int = model.eval(unrolled.copy(step, name), model_completion=True).as_long()
+        return value
+
+    def state(step: int) -> Run:
+        run: Run = rebuilt(EMPTY_RUN, lambda path: number(step, path))
+        return run
+
+    moves = []
+    for step in range(depth):
+        move = unrolled.moves[number(step, "move")]
+        encoded = number(step, "?encoded") if "encoded" in move.choices else 1
+        moves.append(Move(move.name, number(step, "?number"), encoded, state(step + 1)))
+    begin, end = state(0), state(depth)
+    reader = end.first.flight
+    back = 0
+    if unrolled.terms.assumed.reader == "any":
+        back = max(0, reader.start - (begin.life.end - 1))
+    return Counterexample(
+        start=begin.life.start,
+        end=begin.life.end,
+        prompt=begin.life.prompt,
+        budget=begin.budget,
+        most_drafts=begin.most_drafts,
+        moves=tuple(moves),
+        reader=reader,
+        back=back,
+    )

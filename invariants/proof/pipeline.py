@@ -1,0 +1,247 @@
+"""The same relation with every step in flight by name: what bounded checking searches for a shortest run to a miss.
+
+Belongs here: the state `Run` (one life, its steps in flight in slots, and the numbers of the run), its moves, and when
+a read misses. The moves call the phases of `relation`; nothing of the life's rules is written again. Rules as there.
+
+What is narrower than in the proof, so that a run can be replayed on the executable model: a step takes all it can, up
+to the run's budget; drafts come only once the admission has sampled; a request with stale outputs in flight waits for
+them; a preemption sends a step of its own, which takes a place in the pipeline; one token is sampled beside the
+drafts, nobody looks ahead, and no stranger has the key.
+"""
+
+from typing import NamedTuple
+
+from outlives.model import lifetime
+from outlives.model.contract import Refusal
+
+from . import relation
+from .life import EMPTY, Flight, Life, Terms, landed
+from .relation import Phase
+
+__all__ = ["DEPTH", "EMPTY_RUN", "MOVES", "Run", "Slot", "begins", "misses"]
+
+DEPTH = 2
+"""Steps in flight at most, as in asynchronous scheduling on one stage."""
+
+
+class Slot(NamedTuple):
+    """A place in the pipeline."""
+
+    flight: Flight
+    """Our part of the step in it; not active where it holds none (a stranger's step)."""
+    encodes: int
+    """1: the step is told to encode the key."""
+
+
+class Run(NamedTuple):
+    """A run: the life, the pipeline, and the numbers that stay."""
+
+    life: Life
+    budget: int
+    """Tokens per step. Constant."""
+    most_drafts: int
+    """Constant."""
+    decoding: int
+    """1: a step of this admission has sampled."""
+    used: int
+    """Slots that are taken; the first is the oldest."""
+    first: Slot
+    second: Slot
+    tokens: int
+    """Scratch: tokens of the step being built."""
+    drafts: int
+    """Scratch: drafts that the step in hand was dispatched with."""
+    planned: int
+    """Scratch: 1 where the step being built encodes the key."""
+
+
+_FREE = Slot(landed(), 0)
+EMPTY_RUN = Run(EMPTY, 0, 0, 0, 0, _FREE, _FREE, 0, 0, 0)
+"""The shape of a run, all zeros."""
+
+Next = Run | Refusal
+
+
+def begins(terms: Terms, run: Run) -> bool:  # noqa: ARG001
+    """The bounds within which a shortest run is looked for: small numbers, to be read by people."""
+    life = run.life
+    return (
+        life.base == 1
+        and life.look_ahead == 0
+        and life.booked == 0
+        and run.decoding == 0
+        and run.used == 0
+        and run.first.flight.active == 0
+        and run.first.encodes == 0
+        and run.second.flight.active == 0
+        and run.second.encodes == 0
+        and run.budget >= 1
+        and run.budget <= 8
+        and run.most_drafts >= 0
+        and run.most_drafts <= 3
+        and life.end <= 8
+        and life.prompt <= 8
+    )
+
+
+def _lived(run: Run, after: relation.Outcome) -> Next:
+    if isinstance(after, Refusal):
+        return after
+    return run._replace(life=after)
+
+
+def _only_running(terms: Terms, run: Run) -> Next:
+    return _lived(run, relation.only_running(terms, run.life))
+
+
+def _only_with_place(terms: Terms, run: Run) -> Next:  # noqa: ARG001
+    if run.used >= DEPTH:
+        return Refusal("pipeline-full")
+    return run
+
+
+def _take(terms: Terms, run: Run, drafts: int) -> Next:  # noqa: ARG001
+    """What a running request takes: all that it wants, up to the budget."""
+    if drafts < 0 or drafts > run.most_drafts:
+        return Refusal("too-many-drafts")
+    if drafts > 0 and run.decoding == 0:
+        return Refusal("still-prefilling")
+    count = lifetime.wanted(run.life.counters, drafts)
+    if count > run.budget:
+        count = run.budget
+    return run._replace(tokens=count)
+
+
+def _admit(terms: Terms, run: Run, hit: int) -> Next:
+    admitted = relation.admit(terms, run.life, hit)
+    if isinstance(admitted, Refusal):
+        return admitted
+    count = admitted.counters.known - admitted.counters.computed
+    if count > run.budget:
+        count = run.budget
+    return run._replace(life=admitted, tokens=count, decoding=0)
+
+
+def _gate(terms: Terms, run: Run, encoded: int) -> Next:
+    before = run.life.booked
+    gated = relation.gate(terms, run.life, run.tokens, encoded)
+    if isinstance(gated, Refusal):
+        return gated
+    planned = 0
+    if before == 0 and gated.booked == 1 and encoded == 1:
+        planned = 1
+    return run._replace(life=gated, planned=planned)
+
+
+def _advance(terms: Terms, run: Run) -> Next:
+    """The step leaves; the life follows it, as it would follow a tracked one."""
+    return _lived(run, relation.advance(terms, run.life, run.tokens, 1))
+
+
+def _push(terms: Terms, run: Run) -> Next:  # noqa: ARG001
+    """And takes its place in the pipeline, where it is followed from now on."""
+    flight = run.life.flight
+    slot = Slot(flight, run.planned)
+    run = run._replace(life=run.life._replace(flight=landed()), used=run.used + 1, planned=0)
+    if flight.share > 0:
+        run = run._replace(decoding=1)
+    if run.used == 1:
+        return run._replace(first=slot)
+    return run._replace(second=slot)
+
+
+def _floor(terms: Terms, run: Run) -> Next:
+    return _lived(run, relation.raise_floor(terms, run.life))
+
+
+def _land(terms: Terms, run: Run, accepted: int) -> Next:
+    """The oldest step leaves the pipeline; the one behind it is shifted by its rejections."""
+    if run.used < 1:
+        return Refusal("pipeline-empty")
+    flight, behind = run.first.flight, run.second.flight
+    run = run._replace(used=run.used - 1, first=run.second, second=_FREE, tokens=flight.tokens, drafts=flight.drafts)
+    if flight.active == 0:
+        if accepted != 0:
+            return Refusal("no-such-output")
+        return run
+    sampled = 1 if flight.share > 0 else 0
+    life = run.life._replace(flight=flight)
+    if flight.live == 1:
+        taken = relation.take_live(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1)
+        if behind.live == 1:
+            shifted = relation.shift(terms, behind, flight.drafts - accepted, flight.share, flight.drafts)
+            run = run._replace(first=run.first._replace(flight=shifted))
+    else:
+        taken = relation.take_stale(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1, 0)
+        if behind.active == 1 and behind.live == 0:
+            settled = behind._replace(margin=0, draft_margin=0)
+            run = run._replace(first=run.first._replace(flight=settled))
+    return _lived(run._replace(planned=sampled), taken)
+
+
+def _process(terms: Terms, run: Run, accepted: int) -> Next:
+    """Its output is processed, unless it was a stranger's (no tokens in hand)."""
+    if run.tokens == 0:
+        return run
+    after = relation.process(terms, run.life, run.tokens, run.drafts, accepted, run.planned)
+    return _lived(run._replace(tokens=0, drafts=0, planned=0), after)
+
+
+def _preempt(terms: Terms, run: Run) -> Next:
+    preempted = relation.preempt(terms, run.life)
+    if isinstance(preempted, Refusal):
+        return preempted
+    first, second = run.first, run.second
+    run = run._replace(
+        life=preempted._replace(flight=landed()),
+        decoding=0,
+        used=run.used + 1,
+        first=first._replace(flight=first.flight._replace(live=0)),
+        second=second._replace(flight=second.flight._replace(live=0)),
+    )
+    if run.used == 1:
+        return run._replace(first=_FREE)
+    return run._replace(second=_FREE)
+
+
+def _evict(terms: Terms, run: Run) -> Next:
+    """In order, no step in flight notices. With A1 relaxed the key leaves the shelf at once: the steps in flight, none
+    of which has executed, find it only from the one on that encodes it."""
+    evicted = relation.evict(terms, run.life, 1)
+    if isinstance(evicted, Refusal):
+        return evicted
+    run = run._replace(life=evicted)
+    if "A1" in terms.assumed.relaxed and run.first.encodes == 0:
+        run = run._replace(first=run.first._replace(flight=run.first.flight._replace(present=0)))
+        if run.second.encodes == 0:
+            return run._replace(second=run.second._replace(flight=run.second.flight._replace(present=0)))
+    return run
+
+
+_PLACE = Phase(_only_with_place)
+_RUNNING = Phase(_only_running)
+_DISPATCH = (Phase(_gate, ("encoded",)), Phase(_advance), Phase(_floor), Phase(_push))
+
+MOVES: dict[str, tuple[Phase, ...]] = {
+    "resume": (_PLACE, Phase(_admit, ("number",)), Phase(_floor), *_DISPATCH),
+    "dispatch": (_PLACE, _RUNNING, Phase(_take, ("number",)), *_DISPATCH),
+    "output": (Phase(_land, ("number",)), Phase(_process, ("number",)), Phase(_floor)),
+    "preempt": (_PLACE, _RUNNING, Phase(_preempt)),
+    "evict": (Phase(_evict),),
+}
+"""Name -> phases. `number`: the prefix hit of a resume, the drafts of a dispatch, the accepted drafts of an output."""
+
+
+def misses(terms: Terms, run: Run) -> bool:
+    """The oldest step in flight executes next, reads the item where its kind of reader may, and finds no key."""
+    flight = run.first.flight
+    if run.used == 0 or flight.active == 0 or flight.present == 1:
+        return False
+    low = flight.start
+    high = flight.start + flight.tokens
+    if terms.assumed.reader == "any":
+        low = flight.lowest
+    if terms.assumed.reader == "true":
+        low = flight.true_start
+        high = flight.true_start + flight.tokens
+    return run.life.start < high and run.life.end > low
