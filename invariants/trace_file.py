@@ -106,6 +106,9 @@ def write_trace(
     content = trace_bytes(trace, configuration, describe=describe, keep=keep)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise Unwritable(f"cannot make the folder {target.parent}: {_reason(error)}.") from error
+    try:
         handle, partial = tempfile.mkstemp(prefix=".trace-", suffix=".partial", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -117,9 +120,12 @@ def write_trace(
     except FileExistsError:
         raise Unwritable(f"{target} exists already; traces are never overwritten. Name another --out.") from None
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise Unwritable(f"cannot write the trace to {target}: {reason}.") from error
+        raise Unwritable(f"cannot write the trace to {target}: {_reason(error)}.") from error
     return target
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _appear(partial: Path, target: Path) -> None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from .contract import Action
 from .errors import BadTrace
@@ -207,7 +207,7 @@ def _action(meta: Mapping[str, Any], place: int, at: str) -> Action | None:
     return Action(name, tuple(arguments.items()))
 
 
-def _is_name(value: Any) -> bool:
+def _is_name(value: Any) -> TypeGuard[str]:
     """Short enough and plain enough to stand in a message or a report."""
     return isinstance(value, str) and 0 < len(value) <= 100 and value.isprintable()
 
