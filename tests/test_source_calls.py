@@ -3,7 +3,17 @@
 from pathlib import Path
 
 from outlives.invariants.source import prove_source
-from source_snippets import AFTER_ADVANCE, AT_OUTPUT, BEFORE_ADVANCE, CONFIRMED, judged, releasing, write
+from source_snippets import (
+    AFTER_ADVANCE,
+    AT_OUTPUT,
+    BEFORE_ADVANCE,
+    CONFIRMED,
+    LOOP,
+    judged,
+    releasing,
+    scheduler,
+    write,
+)
 
 
 def test_the_site_of_a_call_is_told_with_its_line(tmp_path: Path) -> None:
@@ -46,6 +56,10 @@ def test_methods_that_call_each_other_in_a_ring_have_no_site(tmp_path: Path) -> 
 
     def two(self, request):
         self.one(request)
+        self.three(request)
+
+    def three(self, request):
+        self.two(request)
 """
     (call,) = judged(tmp_path, releasing(CONFIRMED, caller)).calls
     assert (call.function, call.site) == ("Scheduler.one", "elsewhere")
@@ -67,6 +81,23 @@ def test_two_sites_leave_the_guard_open(tmp_path: Path) -> None:
         "optimistic-before-advance",
         "optimistic-at-output",
     }
+    both = judged(tmp_path, releasing(CONFIRMED, AFTER_ADVANCE + AT_OUTPUT))
+    assert (both.guard, both.same_condition) == (None, ("confirmed",))
+
+
+def test_a_call_of_a_helper_that_releases_is_listed_where_it_is_outside(tmp_path: Path) -> None:
+    body = LOOP.format(condition=CONFIRMED).replace("self.encoder_cache_manager.free_encoder_input", "self._drop")
+    helpers = """
+    def _drop(self, request, index):
+        self.encoder_cache_manager.free_encoder_input(request, index)
+
+    def _impatient(self, request):
+        self._drop(request, 0)
+"""
+    (file,) = prove_source([write(tmp_path, scheduler(body, helpers=helpers))]).files
+    assert [(other.function, other.what) for other in file.not_judged] == [
+        ("Scheduler._impatient", "calls _drop: one item")
+    ]
 
 
 def test_other_releases_and_overrides_are_listed_as_not_judged(tmp_path: Path) -> None:

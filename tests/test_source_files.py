@@ -82,6 +82,13 @@ def test_the_worst_method_gives_the_exit_status(tmp_path: Path) -> None:
         assert len(report.results) == len(paths)
 
 
+def test_the_worst_method_of_a_file_gives_its_verdict(tmp_path: Path) -> None:
+    early = releasing("end <= request.num_computed_tokens").replace("class Scheduler", "class Early")
+    (file,) = prove_source([write(tmp_path, releasing(CONFIRMED) + early)]).files
+    assert [method.owner for method in file.methods] == ["Scheduler", "Early"]
+    assert file.verdict is Verdict.VIOLATED
+
+
 @pytest.mark.parametrize(
     ("condition", "said"),
     [

@@ -54,6 +54,27 @@ def test_nothing_but_stubs_is_in_reach(tmp_path: Path, name: str) -> None:
     assert not target.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("class", "the private attribute __class__"),
+        ("call of a number", "calls something that the stubs do not know"),
+        ("write to request", "changes something outside itself"),
+        ("write to self", "changes something outside itself"),
+        ("open", "the global name open"),
+    ],
+)
+def test_what_is_refused_is_named(tmp_path: Path, name: str, said: str) -> None:
+    assert said in judged(tmp_path, scheduler("\n        " + ESCAPES[name] + "\n")).problem
+
+
+@pytest.mark.parametrize("name", ["class", "import", "lambda", "private global"])
+def test_what_is_never_allowed_is_refused_even_where_no_path_leads(tmp_path: Path, name: str) -> None:
+    found = judged(tmp_path, scheduler("\n        return\n        " + ESCAPES[name] + "\n"))
+    assert found.verdict is Verdict.UNKNOWN
+    assert found.problem_line == 5
+
+
 BOMBS = {
     "endless loop": "while True:\n            pass",
     "endless loop over a growing list": "xs = [1]\n        for x in xs:\n            xs.append(x)",
@@ -90,6 +111,10 @@ def test_every_run_ends_soon_and_says_where(tmp_path: Path, name: str) -> None:
     assert found.verdict is Verdict.UNKNOWN
     assert found.problem_line is not None
     assert found.problem_line >= 3
+
+
+def test_methods_that_call_each_other_without_end_are_stopped_by_their_depth(tmp_path: Path) -> None:
+    assert "more than 40 deep" in judged(tmp_path, scheduler("\n        " + BOMBS["endless recursion"] + "\n")).problem
 
 
 def test_a_hostile_method_that_is_never_reached_is_not_run(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """What the source judge says about conditions: which guard each one is, whether it implies confirmed, the numbers."""
 
+import json
 import random
 from pathlib import Path
 
 import pytest
 import z3
-from outlives.invariants.source import prove_source
+from outlives.invariants.source import PROPERTY, prove_source
 from outlives.invariants.source.classes import ClassIndex
 from outlives.invariants.source.files import gather
 from outlives.invariants.source.sandbox import Programs
@@ -66,6 +67,27 @@ def test_a_condition_at_another_place_is_named_but_is_not_that_guard(tmp_path: P
         (f"end + 3 <= {C}", {"end": 1, "computed": 4, "placeholders": 4, "confirmed": 0}),
         (f"end <= {C} - {P} + 2", {"end": 1, "computed": 0, "placeholders": 0, "confirmed": 0}),
         (f"end <= {C} - {F}", {"end": 1, "computed": 1, "placeholders": 1, "confirmed": 0, "in flight": 0}),
+        (
+            f"end <= {C} and (place.length >= 4 or request.num_preemptions >= 2)",
+            {"end": 1, "computed": 1, "placeholders": 1, "confirmed": 0, "preemptions": 2},
+        ),
+        (
+            f"end <= {C} and (end >= 4 or {C} >= 9)",
+            {"end": 1, "computed": 9, "placeholders": 9, "confirmed": 0},
+        ),
+        (
+            f"end <= {C} and {P} != 1 and request.num_output_tokens >= 20 - {C} and {C} != 7",
+            {"end": 1, "computed": 2, "placeholders": 2, "confirmed": 0, "outputs": 18},
+        ),
+        (
+            f"end <= {C} - 5 or end < {P} - 3",
+            {"end": 1, "computed": 5, "placeholders": 5, "confirmed": 0},
+        ),
+        (
+            f"end <= {C} and {C} % 3 == 2 and ({P} > 4 or {C} > 10)",
+            {"end": 1, "computed": 5, "placeholders": 5, "confirmed": 0},
+        ),
+        (f"{P} > {C} + 2", {"end": 1, "computed": 0, "placeholders": 3, "confirmed": -3}),
         (f"place.offset >= 5 and end <= {C}", {"start": 5, "end": 6, "computed": 6, "placeholders": 1}),
     ],
 )
@@ -156,6 +178,12 @@ def test_stopping_at_the_first_item_that_must_stay_is_still_deciding_alone(tmp_p
 def test_an_assertion_of_the_method_is_a_reservation(tmp_path: Path) -> None:
     found = judged(tmp_path, scheduler(f"\n        assert {P} == 0" + LOOP.format(condition=f"end <= {C}")))
     assert found.verdict is Verdict.PROVED
+    assert found.same_condition == (
+        "optimistic-after-advance",
+        "optimistic-before-advance",
+        "optimistic-at-output",
+        "confirmed",
+    )
     assert found.problem_line == 4
     assert "raises for some numbers" in found.problem
 
@@ -191,3 +219,45 @@ def test_the_symbolic_condition_agrees_with_the_method_run_on_plain_numbers(tmp_
         assert symbolic == plain
         seen.add(plain)
     assert len(seen) >= 3
+
+
+def test_where_the_method_does_not_do_what_the_solver_says_the_engines_disagree(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("outlives.invariants.source.judge.released_on", lambda *_, **__: frozenset())
+    report = prove_source([write(tmp_path, releasing(f"end <= {C}"))])
+    assert report.methods[0].verdict is Verdict.DISAGREE
+    assert "run on these numbers, does not" in report.methods[0].problem
+    assert report.exit_status == 5
+
+
+def test_a_solver_that_gives_up_is_unknown_and_never_green(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outlives.invariants.source.words._BUDGET", 1)
+    report = prove_source([write(tmp_path, releasing(CONFIRMED))])
+    assert report.methods[0].verdict is Verdict.UNKNOWN
+    assert report.methods[0].guard is None
+    assert "gave up" in report.methods[0].problem
+    assert report.exit_status == 3
+
+
+def test_the_report_is_plain_values_and_lines(tmp_path: Path) -> None:
+    path = write(tmp_path, releasing(f"end <= {C}"))
+    report = prove_source([path])
+    data = json.loads(json.dumps(report.as_data()))
+    assert data["files"][0]["verdict"] == "violated"
+    method = data["files"][0]["methods"][0]
+    assert method["smallest"] == {
+        "start": 0,
+        "length": 1,
+        "end": 1,
+        "computed": 1,
+        "placeholders": 1,
+        "confirmed": 0,
+    }
+    assert method["calls"][0]["site"] == "at-output"
+    (result,) = report.results
+    assert json.loads(json.dumps(dict(result.details))) == method
+    assert (result.engine, result.property, result.verdict) == ("source", PROPERTY, Verdict.VIOLATED)
+    text = "\n".join(report.lines())
+    assert f"{path}:3 Scheduler._free_encoder_inputs" in text
+    assert "an item at [0, 1) is released at computed 1 with placeholders 1, though only 0 is confirmed" in text

@@ -220,12 +220,14 @@ def _implication(method: Method, found: tuple[Release, ...]) -> tuple[Verdict, S
             if answer == z3.unsat:
                 continue
             if answer == z3.sat:
-                numbers = _minimised(release, item, early)
+                # Numbers that a scheduler can have are preferred: it never promises more than it counts as computed.
+                sane = term_of(release.values["placeholders"] <= release.values["computed"], release.context)
+                numbers = _minimised(release, item, z3.And(early, sane)) or _minimised(release, item, early)
                 if numbers is not None:
                     return _replayed(method, release, item, numbers)
             unknown = True
     if unknown:
-        return Verdict.UNKNOWN, None, f"the solver gave up within its budget of {_BUDGET} units"
+        return Verdict.UNKNOWN, None, "the solver gave up within its budget"
     return Verdict.PROVED, None, ""
 
 
