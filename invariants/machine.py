@@ -21,7 +21,7 @@ from outlives.model.errors import BadModel, UnknownName
 
 from .machine_record import Recorder, initial_states
 from .machine_rules import ModelMachine, PropertyViolated, action_names, machine_class
-from .machine_settings import MachineSettings, hypothesis_settings, machine_profile
+from .machine_settings import MachineSettings, hypothesis_settings, machine_profile, same_draws_everywhere
 from .machine_shrink import Witness, build_trace, cut_to_failure, shrunk_trace, write_plain_trace
 from .verdict import Result, Trace, Verdict
 
@@ -220,7 +220,7 @@ def _round(session: _Session, remaining: tuple[Property[Any], ...], label: str) 
             session.say(str(text))
 
     try:
-        with with_reporter(report):
+        with with_reporter(report), same_draws_everywhere():
             run_state_machine_as_test(with_seed(session.seed)(machine), settings=hypothesis_settings(session.chosen))
     except PropertyViolated:
         pass
@@ -305,7 +305,7 @@ def random_walk(
     """
     choose = random.Random(seed)
     recorder = Recorder(model, ())
-    names = dict.fromkeys(action_names(model), 0)
+    names = frozenset(action_names(model))
     begin, draw = _random_start(model, choose), _random_action(model, choose)
     left = steps
     idle = 0

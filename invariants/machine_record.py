@@ -5,7 +5,7 @@ contract. Nothing here knows Hypothesis.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -140,30 +140,29 @@ class Recorder(Generic[State]):
         """The first `state` or `step` property that is false here, and which situations arose, as bits."""
         return self._judge(self._moments, before, action, after)
 
-    def go_on(self, state: State, position: int, turn: int, wanted: Mapping[str, int]) -> tuple[Action, State] | None:
+    def go_on(self, state: State, position: int, turn: int, wanted: Container[str]) -> tuple[Action, State] | None:
         """Where a drawn action was refused, another one that is taken. None: the run is over.
 
-        Every other turn it is the fair one. Else it is one of the model's own actions, of the name that was taken
-        least often among those `wanted` (name -> times taken), or among all where there is no fair one (the model has
-        no fair run, or nothing has begun yet). `turn` picks among actions of one name.
+        With an even `turn` it is the fair one; else one of the model's own actions whose name is `wanted`, or any where
+        there is no fair one (the model has no fair run, or nothing has begun yet). `turn` picks name and arguments.
         """
         try:
             fair = None if self._fair_model is None else self._fair_model.fair_action(state)
             if fair is None and self._fair_model is not None and position:
                 return None
-            options: list[Action] = []
+            offered: list[Action] = []
             if fair is None or turn % 2:
-                options = [action for action in self.model.actions(state) if fair is None or action.name in wanted]
+                offered = [action for action in self.model.actions(state) if fair is None or action.name in wanted]
         except Exception as error:
             self.fail("fair_action or actions raised", state, None, error)
-        names = list(dict.fromkeys(action.name for action in options))
-        if names:
-            name = min(names, key=lambda each: wanted.get(each, 0))
-            same = [action for action in options if action.name == name]
-            first = same[turn // 2 % len(same)]
-            options.insert(0, first)
-        if fair is not None:
-            options.insert(min(1, len(options)), fair)
+        options = [] if fair is None else [fair]
+        if offered:
+            names = list(dict.fromkeys(action.name for action in offered))
+            name = names[turn // 2 % len(names)]
+            same = [action for action in offered if action.name == name]
+            options.insert(0, same[turn // 2 // len(names) % len(same)])
+            if fair is None:
+                options += offered
         for action in options:
             after = self.take(state, action, position)
             if after is not None:

@@ -35,6 +35,7 @@ __all__ = ["ModelMachine", "PropertyViolated", "action_names", "argument_strateg
 
 State = TypeVar("State")
 _RESERVED = {"target", "targets"}  # keywords of Hypothesis's `rule`
+_SPREAD = 2  # even: a drawn number must not decide whether the fair action's turn has come
 _PICKS = 5_040  # divisible by 1 to 10, so that a pick modulo the number of actions is even for the usual numbers
 
 
@@ -64,7 +65,7 @@ class ModelMachine(RuleBasedStateMachine):
         self.actions: list[Action] = []
         self.situations = 0
         self.turn = 0
-        self.drawn: dict[str, int] = {}
+        self.drawn: set[str] = set()
         self.outside = False
         self.current: Any = None
         self.initial: Any = None
@@ -80,10 +81,10 @@ class ModelMachine(RuleBasedStateMachine):
         self.initial = self.current = state = self.recorder.start(make)
         self.judge(state, None, state)
 
-    def step(self, action: Action | None, name: str = "") -> None:
-        """Take the action; where it is refused, go on with another one, if that is wanted and there is one.
+    def step(self, action: Action | None, name: str, drawn: int) -> None:
+        """Take the action of this name; where it is refused, go on with another one, if that is wanted.
 
-        None is the action of that name which the model does not offer in this state.
+        None is an action that the model does not offer in this state; `drawn` is a number that Hypothesis chose.
         """
         recorder = self.recorder
         if recorder.counting:
@@ -91,7 +92,7 @@ class ModelMachine(RuleBasedStateMachine):
         if self.outside:
             return
         before = self.current
-        self.drawn.setdefault(name if action is None else action.name, 0)
+        self.drawn.add(name)
         if action is None:
             recorder.refuse(name, "not-available")
             after = None
@@ -100,14 +101,13 @@ class ModelMachine(RuleBasedStateMachine):
         if action is None or after is None:
             if not self.options.go_on:
                 return
-            other = recorder.go_on(before, len(self.actions), self.turn, self.drawn)
             self.turn += 1
+            other = recorder.go_on(before, len(self.actions), self.turn + _SPREAD * drawn, self.drawn)
             if other is None:
                 self.start_again()
                 return
             action, after = other
         self.actions.append(action)
-        self.drawn[action.name] = self.drawn.get(action.name, 0) + 1
         self.current = after
         self.judge(before, action, after)
         every = self.options.fair_every
@@ -238,12 +238,13 @@ def _table_rule(name: str, table: ActionTable) -> Any:
     if order:
 
         def fire(self: ModelMachine, /, **arguments: Argument) -> None:
-            self.step(Action(name, tuple([(argument, arguments[argument]) for argument in order])))
+            action = Action(name, tuple([(argument, arguments[argument]) for argument in order]))
+            self.step(action, name, sum([value for _, value in action.arguments if isinstance(value, int)]))
     else:
         only = Action(name)
 
         def fire(self: ModelMachine, /, **_: Argument) -> None:
-            self.step(only)
+            self.step(only, name, 0)
 
     return _as_rule(fire, name, {argument: argument_strategy(domain) for argument, domain in domains.items()})
 
@@ -253,7 +254,7 @@ def _picked_rule(model: Model[Any], name: str) -> Any:
 
     def fire(self: ModelMachine, /, pick: int) -> None:
         options = [action for action in model.actions(self.current) if action.name == name]
-        self.step(options[pick % len(options)] if options else None, name)
+        self.step(options[pick % len(options)] if options else None, name, pick)
 
     return _as_rule(fire, name, {"pick": st.integers(0, _PICKS - 1)})
 

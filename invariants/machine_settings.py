@@ -5,15 +5,18 @@ prints nothing for machines and costs four times the run, so it is off; CI's own
 database off, so every setting that matters is given here and none is inherited.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.internal.conjecture import providers
 from outlives.model.errors import OutOfRange, UnknownName
 
-__all__ = ["MACHINE_PROFILES", "MachineSettings", "hypothesis_settings", "machine_profile"]
+__all__ = ["MACHINE_PROFILES", "MachineSettings", "hypothesis_settings", "machine_profile", "same_draws_everywhere"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,3 +96,27 @@ def hypothesis_settings(chosen: MachineSettings, *, shrink: bool = False) -> set
         suppress_health_check=list(HealthCheck),
         verbosity=Verbosity.debug if chosen.verbose else Verbosity.normal,
     )
+
+
+@contextmanager
+def same_draws_everywhere() -> Iterator[None]:
+    """Keep Hypothesis from mixing numbers out of the loaded source files into what it draws.
+
+    It collects the constants of every module that is not installed, so that the same seed would draw otherwise from a
+    clone than from an installed package, and it keeps them in the current folder. There is no setting for it; a
+    Hypothesis without these names draws as it pleases.
+    """
+    name = "_get_local_constants"
+    collect = getattr(providers, name, None)
+    cache: Any = getattr(getattr(providers, "CONSTANTS_CACHE", None), "cache", None)
+    if collect is None or not hasattr(cache, "clear"):
+        yield
+        return
+    nothing = type(collect())()
+    setattr(providers, name, lambda: nothing)
+    cache.clear()
+    try:
+        yield
+    finally:
+        setattr(providers, name, collect)
+        cache.clear()

@@ -46,7 +46,7 @@ class CounterModel:
     def initial_states(self) -> Iterable[Tally]:
         return [Tally(0, self.limit)]
 
-    def actions(self, state: Tally) -> Iterable[Action]:  # noqa: ARG002
+    def actions(self, state: Tally) -> Iterable[Action]:
         for amount in range(1, 6):
             yield Action.of("add", amount=amount)
             yield Action.of("remove", amount=amount)
@@ -163,7 +163,7 @@ class LockModel:
             )
         ]
 
-    def within(self, state: LockState) -> bool:  # noqa: ARG002
+    def within(self, state: LockState) -> bool:
         return True
 
 
@@ -192,7 +192,7 @@ class TankModel:
     def initial_states(self) -> Iterable[TankState]:
         return [TankState()]
 
-    def actions(self, state: TankState) -> Iterable[Action]:  # noqa: ARG002
+    def actions(self, state: TankState) -> Iterable[Action]:
         return [Action.of("fill", amount=1), Action.of("drain"), Action.of("jam")]
 
     def next_state(self, state: TankState, action: Action) -> TankState | Refusal:
@@ -217,7 +217,7 @@ class TankModel:
             )
         ]
 
-    def within(self, state: TankState) -> bool:  # noqa: ARG002
+    def within(self, state: TankState) -> bool:
         return True
 
     def fair_action(self, state: TankState) -> Action | None:
@@ -225,7 +225,7 @@ class TankModel:
             return Action.of("fill", amount=2)
         return Action.of("drain") if state.level else None
 
-    def fair_bound(self, state: TankState) -> int:  # noqa: ARG002
+    def fair_bound(self, state: TankState) -> int:
         return 30
 
 
