@@ -88,7 +88,7 @@ class GateView(NamedTuple):
 
     why: str
     """`behind`, `not-looked-at-again`, `hit`, `planned`, `outside`, `no-look-ahead`, `cut`, `shortcut`, `passed-over`,
-    `same-key` or `no-call`."""
+    `same-key`, `no-room` or `no-call`."""
     words: str
     """A clause whose subject is the gate."""
 
@@ -128,37 +128,46 @@ def gate_view(seen: Witness, at: int, number: int, item: int) -> GateView:
         return GateView("shortcut", f"{short}, only in the look-ahead of {count_of(ahead, 'position')}")
     if any(setup.requests[number].items[other].key == what.key for other in gated.planned):
         return GateView("same-key", f"the gate had planned {what.key} for an earlier item of the same window")
+    obstacle = _obstacle(seen, call)
+    if obstacle:
+        ended = f"the chunk ends before {name} anyway, at {computed + gated.tokens}"
+        return GateView("no-room", f"the gate planned no encode of {what.key}: {obstacle}; {ended}")
     return GateView("passed-over", f"the gate looked at {looked} and passed {name} over")
 
 
 def stopped_by(seen: Witness, call: Call) -> str:
     """At which item a gate call that cut its chunk stopped, and why, with the numbers."""
+    return _obstacle(seen, call) or f"the rule gave {call.result.tokens} of {count_of(call.arguments[6], 'token')}"
+
+
+def _obstacle(seen: Witness, call: Call) -> str:
+    """What keeps the first item that the gate neither referenced nor planned from being encoded; empty: nothing."""
     _world, setup, _book, _request, number, computed, count, limit = call.arguments
     gated = call.result
+    items = setup.requests[number].items
     taken = {*gated.references, *gated.planned, *gated.second}
-    for index, item in enumerate(setup.requests[number].items):
-        if item.end <= computed or index in taken:
-            continue
-        name = f"item{index} {window(item.start, item.end)}"
-        rooms = [each for each in seen.calls_to("make_room", call.at) if _inside(each, call)]
-        if rooms and rooms[-1].result is None:
-            _world, there, size, planned = rooms[-1].arguments
-            beside = f" beside {planned} just planned" if planned else ""
-            return (
-                f"{name} needs {count_of(size, 'slot')}{beside}, and {there.reclaimable} of {setup.slots} "
-                f"can be had ({there.free} free, {there.reclaimable - there.free} idle)"
-            )
-        if setup.whole_items == 1 and computed + count < item.end:
-            return f"{name} may not be split, and the chunk of {count} tokens would end at {computed + count} inside it"
-        left = limit - sum(setup.requests[number].items[other].size for other in gated.planned)
-        if item.size > left:
-            limited = "the cache" if setup.encoder_budget == NO_LIMIT else "the encoder budget"
-            needs = count_of(item.size, "slot")
-            return (
-                f"{name} needs an encode of {needs}, and {limited} leaves {left} of {setup.encode_limit} to this step"
-            )
-        return f"{name} stopped it"
-    return f"the rule gave {gated.tokens} of {count} tokens"
+    left = next((index for index, each in enumerate(items) if each.end > computed and index not in taken), None)
+    if left is None:
+        return ""
+    item = items[left]
+    name = f"item{left} {window(item.start, item.end)}"
+    rooms = [each for each in seen.calls_to("make_room", call.at) if _inside(each, call)]
+    if rooms and rooms[-1].result is None:
+        _rules, there, size, planned = rooms[-1].arguments
+        beside = f" beside {planned} just planned" if planned else ""
+        return (
+            f"{name} needs {count_of(size, 'slot')}{beside}, and {there.reclaimable} of {setup.slots} "
+            f"can be had ({there.free} free, {there.reclaimable - there.free} idle)"
+        )
+    if setup.whole_items == 1 and computed + count < item.end:
+        chunk = f"the chunk of {count_of(count, 'token')}"
+        return f"{name} may not be split, and {chunk} would end at {computed + count}"
+    budget = limit - sum(items[other].size for other in gated.planned)
+    if item.size > budget:
+        limited = "the cache" if setup.encoder_budget == NO_LIMIT else "the encoder budget"
+        needs = count_of(item.size, "slot")
+        return f"{name} needs to encode {needs}, and {limited} leaves {budget} of {setup.encode_limit} to this step"
+    return ""
 
 
 def _inside(call: Call, outer: Call) -> bool:

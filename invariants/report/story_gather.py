@@ -41,7 +41,8 @@ class _Telling:
             f"the {self._reader()} read {window(low, high)} at step {self.read_at} and needed "
             f"{count_of(self._overlap(), 'position')} of it"
         )
-        return Story(headline=f"{owner} {reason}; {needed}.", events=tuple(self.events))
+        in_order = sorted(self.events, key=lambda event: event.step)
+        return Story(headline=f"{owner} {reason}; {needed}.", events=tuple(in_order))
 
     def _reader(self) -> str:
         return "drafter" if self.miss.reader == "draft" else self.miss.reader
@@ -61,24 +62,21 @@ class _Telling:
     def _never_encoded(self) -> str:
         """Tell of each pass that could have encoded it; the clause for the headline."""
         seen, key, number = self.seen, self.item.key, self.miss.request
-        own = request_name(number)
-        for call in seen.calls_to("allocate"):
-            if call.arguments[2] == key and call.at <= self.flight.left_at:
-                step = next(flight.step for flight in seen.flights if flight.left_at == call.at)
-                lost = not_told(seen, call.at, key, step)
-                if lost:
-                    self._tell("not-encoded", call.at, f"step {call.at} planned {key} for {own}: {lost}")
+        withheld = self._withheld(0)
         view = gate_view(seen, self.flight.left_at, number, self.miss.item)
         start, tokens = self.part.start, self.part.tokens
         self._tell(
             "not-encoded",
             self.flight.left_at,
-            f"step {self.flight.left_at} dispatched {window(start, start + tokens)} of {own}: {view.words}",
+            f"step {self.flight.left_at} dispatched {window(start, start + tokens)} of "
+            f"{request_name(number)}: {view.words}",
             computed=start,
             tokens=tokens,
             item_start=self.item.start,
             item_end=self.item.end,
         )
+        if withheld:
+            return f"was never encoded: {withheld}"
         if view.why in ("hit", "same-key"):
             return f"was never encoded, though the book has it since step {self._entered()}"
         late = [flight for flight in seen.flights if key in flight.step.encode]
@@ -86,6 +84,19 @@ class _Telling:
         if late:
             return f"was not encoded in time: {reason} (its encode left only at step {late[0].left_at})"
         return f"was never encoded: {reason}"
+
+    def _withheld(self, since: int) -> str:
+        """Tell of each encode that was planned after step `since` and not told to the worker; the last one's clause."""
+        clause = ""
+        for call in self.seen.calls_to("allocate"):
+            if call.arguments[2] != self.item.key or not since < call.at <= self.flight.left_at:
+                continue
+            step = next(flight.step for flight in self.seen.flights if flight.left_at == call.at)
+            lost = not_told(self.seen, call.at, self.item.key, step)
+            if lost:
+                clause = f"step {call.at} planned {self.item.key} for {request_name(call.arguments[4])}, but {lost}"
+                self._tell("not-encoded", call.at, clause)
+        return clause
 
     def _entered(self) -> int:
         calls = [call.at for call in self.seen.calls_to("allocate") if call.arguments[2] == self.item.key]
@@ -112,16 +123,19 @@ class _Telling:
             executes = f", and took effect when it executed at step {notice.executed_at}" if notice.executed_at else ""
             self._tell("announced", notice.left_at, f"the step that left at step {notice.left_at} told the worker to "
                        f"drop {key}{executes}")  # fmt: skip
+        clause = ""
         if dropped is not None and (notice is None or notice.executed_at != dropped):
-            self._tell("dropped", dropped, f"the worker lost {key} at step {dropped}, ahead of the notice (A1 relaxed)")
-        view = gate_view(seen, self.flight.left_at, self.miss.request, self.miss.item)
-        self._tell(
-            "not-encoded",
-            self.flight.left_at,
-            f"step {self.flight.left_at} dispatched {window(self.part.start, self.part.start + self.part.tokens)} of "
-            f"{request_name(self.miss.request)}: {view.words}",
-        )
-        return self._released_words(releases)
+            clause = f"the worker lost it at step {dropped}, ahead of the notice (A1 relaxed)"
+            self._tell("dropped", dropped, clause)
+        clause = self._withheld(encoded.left_at) or clause
+        at, start = self.flight.left_at, self.part.start
+        view = gate_view(seen, at, self.miss.request, self.miss.item)
+        dispatched = f"{window(start, start + self.part.tokens)} of {request_name(self.miss.request)}"
+        self._tell("not-encoded", at, f"step {at} dispatched {dispatched}: {view.words}")
+        if view.why == "not-looked-at-again":
+            clause = f"at step {at} {view.words}"
+        released = self._released_words(releases)
+        return f"{released}, and {clause}" if clause else released
 
     def _releases(self, since: int) -> list[Call]:
         """The calls by which a reference to the key went, since it was encoded."""
@@ -201,6 +215,7 @@ def _short(view: GateView, start: int, tokens: int) -> str:
         "no-look-ahead": f"the gate looked at {window(start, start + tokens)} and no further",
         "shortcut": f"the gate's shortcut left it out, as no position of it is in {window(start, start + tokens)}",
         "cut": f"the gate cut the chunk to end at {start + tokens}, before it",
+        "no-room": "the gate planned no encode of it",
         "outside": "the gate did not look that far",
         "behind": f"the gate looked only from {start} on",
     }.get(view.why, view.words)

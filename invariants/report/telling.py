@@ -93,8 +93,8 @@ def guard_words(world: World, counters: Counters, end: int, look_ahead: int) -> 
         told = ", ".join(f"{name} {value}" for name, value in values.items())
         return f"the condition that replaces guard {guard.name}, with {told}{truth}"
     numbers = _NAMES.sub(lambda found: str(values[found.group()]), guard.formula)
-    told = guard.formula if numbers == guard.formula else f"{guard.formula}, that is {numbers}"
-    return f"guard {guard.name}: {told}{truth}"
+    told = guard.formula if numbers == guard.formula else f"{guard.formula}, that is {numbers}{truth}"
+    return f"guard {guard.name}: {told}"
 
 
 def confirmed_words(counters: Counters) -> str:

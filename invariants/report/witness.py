@@ -103,8 +103,9 @@ def calls_of(world: World, before: State, action: Action, at: int = 0) -> tuple[
 
         return call
 
-    named: dict[str, Any] = {each.name: getattr(world.rules, each.name) for each in fields(Rules)}
-    rules = Rules(**{name: rule if rule is None else recorded(name, rule) for name, rule in named.items()})
+    named = {each.name: getattr(world.rules, each.name) for each in fields(Rules)}
+    wrapped: dict[str, Any] = {name: rule and recorded(name, rule) for name, rule in named.items()}
+    rules = Rules(**wrapped)
     watched = SchedulerModel(replace(world, rules=rules), Scope())
     return watched.next_state(before, action), calls
 
