@@ -87,38 +87,41 @@ class _Unrolled:
             extractor.formula("initial", lambda terms, run: initial(terms, run.life)),
         )
         self.bad = extractor.formula("misses", misses)
-        self.raises = z3.Or([move.raises for move in self.moves])
-
-    def at(self, step: int, formula: Any) -> Any:
-        """The formula, said of the state after `step` moves."""
-        return z3.substitute(formula, *((term, self.copy(step, path)) for path, term in self.symbols.items()))
+        self.move = self._one_move()
 
     def copy(self, step: int, name: str) -> Any:
+        """The symbol of that name after `step` moves (for a choice: of the move that follows)."""
         return z3.Int(f"{name}@{step}", self.context)
 
-    def move(self, step: int) -> list[Any]:
-        """What holds between the state after `step` moves and the next one."""
-        which = self.copy(step, "move")
-        choices = [(z3.Int(f"?{name}", self.context), self.copy(step, f"?{name}")) for name in ("number", "encoded")]
+    def at(self, step: int, formula: Any) -> Any:
+        """The formula, said of the state after `step` moves, the choices of the next move, and the state after it."""
+        pairs = [(term, self.copy(step, path)) for path, term in self.symbols.items()]
+        pairs += [(z3.Int(name, self.context), self.copy(step, name)) for name in _CHOICES]
+        pairs += [(self._next(path), self.copy(step + 1, path)) for path in self.symbols]
+        return z3.substitute(formula, *pairs)
 
-        def here(formula: Any) -> Any:
-            return z3.substitute(self.at(step, formula), *choices)
+    def _next(self, path: str) -> Any:
+        return z3.Int(f"{path}'", self.context)
 
+    def _one_move(self) -> Any:
+        """What holds between a state and the next one."""
+        which = z3.Int("?move", self.context)
         facts = [which >= 0, which < len(self.moves)]
-        facts += [z3.Implies(which == index, here(move.enabled)) for index, move in enumerate(self.moves)]
-        for name in ("number", "encoded"):
-            takers = [which == index for index, move in enumerate(self.moves) if name in move.choices]
-            facts.append(z3.Or(*takers, self.copy(step, f"?{name}") == 0))
+        facts += [z3.Implies(which == index, move.enabled) for index, move in enumerate(self.moves)]
+        for name in _CHOICES[1:]:
+            takers = [which == index for index, move in enumerate(self.moves) if name[1:] in move.choices]
+            facts.append(z3.Or(*takers, z3.Int(name, self.context) == 0))
+        afters = [{before.decl().name(): after for before, after in move.after} for move in self.moves]
         for path, term in self.symbols.items():
-            facts.append(self.copy(step + 1, path) == here(self._after(which, path, term)))
-        return facts
+            value = term
+            for index, after in enumerate(afters):
+                if path in after:
+                    value = z3.If(which == index, after[path], value)
+            facts.append(self._next(path) == value)
+        return z3.And(facts)
 
-    def _after(self, which: Any, path: str, term: Any) -> Any:
-        value = term
-        for index, move in enumerate(self.moves):
-            after = {before.decl().name(): then for before, then in move.after}.get(path, term)
-            value = z3.If(which == index, after, value) if not after.eq(value) else value
-        return value
+
+_CHOICES: Final = ("?move", "?number", "?encoded")
 
 
 def _open(terms: Terms, move: str) -> bool:
@@ -136,7 +139,7 @@ def search(terms: Terms, *, most_moves: int = MOST_MOVES, budget: int = SEARCH_B
     spent = 0
     for depth in range(most_moves + 1):
         if depth > 0:
-            solver.add(*unrolled.move(depth - 1))
+            solver.add(unrolled.at(depth - 1, unrolled.move))
         solver.set("rlimit", max(1, budget - spent))
         solver.push()
         solver.add(unrolled.at(depth, unrolled.bad))
@@ -193,8 +196,8 @@ def _read_off(unrolled: _Unrolled, depth: int, model: z3.ModelRef) -> Counterexa
 
     moves = []
     for step in range(depth):
-        move = unrolled.moves[number(step, "move")]
-        encoded = number(step, "?encoded") if "encoded" in move.choices else 1
+        move = unrolled.moves[number(step, "?move")]
+        encoded = 0 if state(step + 1).life.omitted > state(step).life.omitted else 1
         moves.append(Move(move.name, number(step, "?number"), encoded, state(step + 1)))
     begin, end = state(0), state(depth)
     reader = end.first.flight

@@ -203,12 +203,18 @@ def _verdict(relation: Relation, lemma: str, transition: str, solved: Solved, le
 
 
 def prove(
-    terms: Terms, lemmas: Sequence[Lemma] | None = None, *, budget: int = BUDGET, seed: int = 0, text: bool = False
+    terms: Terms,
+    lemmas: Sequence[Lemma] | None = None,
+    *,
+    budget: int = BUDGET,
+    seed: int = 0,
+    text: bool = False,
+    until_failure: bool = False,
 ) -> ProofReport:
     """Prove that the entry outlives its last reader, for this guard and these assumptions.
 
     `lemmas` defaults to the likeliest set for the assumptions, or the next ones where that does not do. `text` keeps
-    each obligation as SMT-LIB2, for another solver.
+    each obligation as SMT-LIB2, for another solver. `until_failure` stops at the first obligation that fails.
     """
     sets = lemma_sets(terms.assumed) if lemmas is None else (tuple(lemmas),)
     begun = perf_counter()
@@ -223,6 +229,8 @@ def prove(
             solved = solve(formulas, budget, seed=seed, text=text)
             verdict = _verdict(relation, lemma, transition, solved, chosen)
             obligations.append(Obligation(lemma, transition, verdict, solved))
+            if until_failure and verdict is not Verdict.PROVED:
+                break
         report = ProofReport(
             terms=terms,
             lemmas=chosen,

@@ -1,0 +1,158 @@
+"""The headline table's engine: for each guard and each relaxed assumption, proved, violated with a run, or unknown.
+
+Belongs here: the columns (which assumptions, which readers, where items lie) and the judgement of one cell. First the
+proof; where it does not go through, bounded checking. No cell is written by hand.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from outlives.model.lifetime import GUARDS, Guard
+from outlives.model.world import Reader
+
+from ..verdict import Result, Verdict
+from .bounded import MOST_MOVES, SEARCH_BUDGET, Counterexample, Searched, search
+from .life import Arithmetic, Assumed, Terms
+from .theorem import BUDGET, ProofReport, prove
+
+__all__ = ["COLUMNS", "Cell", "Column", "cell", "cells"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One set of assumptions."""
+
+    name: str
+    phrase: str
+    relaxed: frozenset[str] = frozenset()
+    """As on the command line: of A1, A2, A3, A4."""
+    reader: Reader = "checked"
+    closed: frozenset[str] = frozenset()
+    """Closed routes."""
+
+    def assumed(self, *, anywhere: bool, early_resume: int = 0) -> Assumed:
+        """The same for the relation."""
+        return Assumed(
+            relaxed=self.relaxed - {"A3"},
+            reader=self.reader,
+            anywhere=anywhere,
+            closed=self.closed,
+            early_resume=early_resume,
+        )
+
+
+_STAYING = frozenset({"preempt", "abort"})
+
+COLUMNS: tuple[Column, ...] = (
+    Column(name="A1-A4", phrase="all four assumptions hold"),
+    Column(name="A3 true", phrase="readers begin at their true start", relaxed=frozenset({"A3"}), reader="true"),
+    Column(name="A3 any", phrase="readers begin anywhere from confirmed on", relaxed=frozenset({"A3"}), reader="any"),
+    Column(name="A1", phrase="notices overtake steps in flight", relaxed=frozenset({"A1"})),
+    Column(
+        name="A1, references stay",
+        phrase="notices overtake steps in flight, and nothing is preempted or aborted",
+        relaxed=frozenset({"A1"}),
+        closed=_STAYING,
+    ),
+    Column(name="A2", phrase="an item once referenced is not looked at again", relaxed=frozenset({"A2"})),
+    Column(name="A4", phrase="one planned encode may be left out", relaxed=frozenset({"A4"})),
+)
+"""Every column, each for items inside the prompt and for items anywhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One judged cell."""
+
+    guard: str
+    column: Column
+    anywhere: bool
+    """Items may reach past the prompt."""
+    verdict: Verdict
+    proof: ProofReport
+    search: Searched | None
+    """None where the proof went through."""
+
+    @property
+    def found(self) -> Counterexample | None:
+        """The shortest run to a miss, where there is one."""
+        return self.search.found if self.search is not None else None
+
+    @property
+    def coverage(self) -> str:
+        """What the verdict covers."""
+        if self.verdict is Verdict.PROVED:
+            return f"unbounded numbers, any depth; {len(self.proof.obligations)} obligations"
+        if self.search is None:
+            return "no obligation was decided"
+        if self.found is not None:
+            return f"a run of {len(self.found)} actions, none shorter with numbers up to 8 and two steps in flight"
+        end = "the solver's budget ran out" if self.search.exhausted else "the bound on actions was reached"
+        return f"not proved; no miss within {self.search.searched + 1} actions, where {end}"
+
+    def result(self) -> Result:
+        """The cell as a row."""
+        where = "anywhere" if self.anywhere else "prompt"
+        details: dict[str, Any] = {
+            "guard": self.guard,
+            "relaxed": sorted(self.column.relaxed),
+            "reader": self.column.reader,
+            "closed": sorted(self.column.closed),
+            "items": where,
+            "rlimit": self.proof.costliest if self.search is None else self.search.rlimit,
+        }
+        if self.found is not None:
+            details["actions"] = [f"{move.name}({move.number})" for move in self.found.moves]
+            details["item"] = [self.found.start, self.found.end]
+            details["prompt"] = self.found.prompt
+        failed = self.proof.failed
+        return Result(
+            engine="proof",
+            property=f"OUTLIVES: {self.guard}, {self.column.name}, items {where}",
+            verdict=self.verdict,
+            coverage=self.coverage,
+            note=f"the proof stops at {failed[0].name}" if failed and self.found is None else "",
+            details=details,
+        )
+
+
+def cell(
+    guard: Guard,
+    column: Column,
+    *,
+    anywhere: bool,
+    arithmetic: Arithmetic | None = None,
+    most_moves: int = MOST_MOVES,
+    budget: int = BUDGET,
+    search_budget: int = SEARCH_BUDGET,
+) -> Cell:
+    """Judge one cell: by induction, else by a search for a shortest run to a miss."""
+    rules = Arithmetic() if arithmetic is None else arithmetic
+    # The proof also covers requests that resume while stale outputs are in flight, which the search leaves out; with
+    # notices out of order it does not, and there are no stale outputs where nothing is preempted.
+    early = 0 if "A1" in column.relaxed else 1
+    proved = Terms(guard=guard, arithmetic=rules, assumed=column.assumed(anywhere=anywhere, early_resume=early))
+    report = prove(proved, budget=budget, until_failure=True)
+    searched = None
+    verdict = report.verdict
+    if verdict is Verdict.UNKNOWN:
+        terms = Terms(guard=guard, arithmetic=rules, assumed=column.assumed(anywhere=anywhere))
+        searched = search(terms, most_moves=most_moves, budget=search_budget)
+        if searched.found is not None:
+            verdict = Verdict.VIOLATED
+    return Cell(guard=guard.name, column=column, anywhere=anywhere, verdict=verdict, proof=report, search=searched)
+
+
+def cells(
+    guards: Iterable[Guard] = tuple(GUARDS.values()),
+    columns: Iterable[Column] = COLUMNS,
+    *,
+    arithmetic: Arithmetic | None = None,
+) -> Iterator[Cell]:
+    """Judge every guard in every column, for items inside the prompt and for items anywhere, one after the other."""
+    columns = tuple(columns)
+    for guard in guards:
+        for column in columns:
+            for anywhere in (False, True):
+                yield cell(guard, column, anywhere=anywhere, arithmetic=arithmetic)
