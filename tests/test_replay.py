@@ -226,3 +226,10 @@ def test_another_model_replays_by_its_own_names() -> None:
         replay(parse_trace(content))
     with pytest.raises(BadTrace, match="unknown property 'BELOW-LIMIT'"):
         replay_on(parse_trace(content), LockModel(faulty=False))
+
+
+def test_an_initial_state_is_judged_as_well() -> None:
+    trace = _toy_trace(CounterModel(faulty=False, limit=-1), (), "BELOW-LIMIT")
+    again = replay_on(parse_trace(trace_bytes(trace, None)), CounterModel(faulty=False, limit=-1))
+    assert again.violations == (Violation("BELOW-LIMIT", 0, "the value is 0, the limit -1"),)
+    assert again.trace.actions == ()
