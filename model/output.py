@@ -36,7 +36,9 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
         return _with_request(state, number, request._replace(counters=counters, drop=drop))
     rejected = part.drafts - accepted if part.sampled == 1 else 0
     counters = rules.roll_back(counters, rejected, stale)
-    book, request = rules.free_pass(world, state.setup, state.book, request._replace(counters=counters), number)
+    book, request = state.book, request._replace(counters=counters)
+    if world.guard.site == "at-output":
+        book, request = rules.free_pass(world, state.setup, book, request, number)
     if part.sampled == 1:
         tokens = world.base + accepted
         counters = rules.deliver(request.counters, tokens, stale, request.drop, world.asynchronous)

@@ -81,6 +81,24 @@ def test_the_guard_still_counts_the_output_just_accepted_as_promised() -> None:
     assert state.requests[0].references == ()
 
 
+@pytest.mark.parametrize(
+    ("guard", "after_dispatch", "after_output"),
+    [
+        ("optimistic-after-advance", (), ()),
+        ("optimistic-before-advance", (0,), (0,)),
+        ("optimistic-at-output", (0,), ()),
+        ("confirmed", (0,), ()),
+        ("retain", (0,), (0,)),
+    ],
+)
+def test_each_guard_is_asked_at_its_own_site(
+    guard: str, after_dispatch: tuple[int, ...], after_output: tuple[int, ...]
+) -> None:
+    model = fixed("repaired", setup([(0, 2)], 6, budget=2), guard=guard)
+    assert run(model, "arrive(request=r0)", "schedule()").requests[0].references == after_dispatch
+    assert run(model, "arrive(request=r0)", "schedule()", "accept()").requests[0].references == after_output
+
+
 def test_rejected_drafts_come_back_off_both_counters() -> None:
     model = fixed("repaired", setup([(0, 1)], 2, outputs=9, drafts=3))
     before = ("arrive(request=r0)", "schedule()", "accept()", "schedule()")

@@ -1,0 +1,111 @@
+"""The named scopes that the exhaustive engine visits whole: small setups, each there for a reason.
+
+Belongs here: data. A scope is given by its numbers, which are clamped into whatever ranges a run was given, so that
+`--slots 4` holds for every engine.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["NAMED_SCOPES", "NamedScope"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedScope:
+    """One setup, of which every state is visited."""
+
+    name: str
+    phrase: str
+    numbers: Mapping[str, int]
+
+
+def _scope(name: str, phrase: str, items: tuple[tuple[int, int], ...], **numbers: int) -> NamedScope:
+    """`items` as (text before it, length); `tail` counts where items lie in the prompt, `prompt` where anywhere."""
+    named = {f"r0_{key}": numbers.pop(key) for key in ("tail", "outputs", "prompt") if key in numbers}
+    named["r0_items"] = len(items)
+    for number, (lead, length) in enumerate(items):
+        named |= {f"r0_lead{number}": lead, f"r0_length{number}": length}
+    plain = {"encoder_budget": 0, "chunk_cap": 0, "drafts": 1, "look_ahead": 1, "depth": 2, "whole_items": 0}
+    return NamedScope(name=name, phrase=phrase, numbers={**plain, "strangers": 0, **named, **numbers})
+
+
+NAMED_SCOPES = (
+    _scope(
+        "tight-cache",
+        "two items a token apart, room for one, strangers take slots",
+        ((0, 2), (1, 2)),
+        tail=1,
+        prompt=3,
+        outputs=2,
+        slots=3,
+        budget=4,
+        strangers=1,
+    ),
+    _scope(
+        "many-drafts",
+        "one item near the prompt's end, up to two drafts a step",
+        ((0, 3),),
+        tail=0,
+        prompt=1,
+        outputs=4,
+        slots=3,
+        budget=3,
+        drafts=2,
+    ),
+    _scope(
+        "adjacent-items",
+        "two adjacent items, room for one, the look-ahead reaches from one into the other",
+        ((1, 2), (0, 2)),
+        tail=1,
+        prompt=4,
+        outputs=2,
+        slots=2,
+        budget=6,
+    ),
+    _scope(
+        "chunk-end",
+        "an item begins exactly where a chunk ends",
+        ((3, 2),),
+        tail=1,
+        prompt=4,
+        outputs=2,
+        slots=3,
+        budget=3,
+        strangers=1,
+    ),
+    _scope(
+        "whole-items",
+        "an item as long as the budget that may not be chunked, one token after the start",
+        ((1, 2),),
+        tail=2,
+        prompt=4,
+        outputs=2,
+        slots=2,
+        budget=2,
+        whole_items=1,
+    ),
+    _scope(
+        "encoder-budget",
+        "two items, one of which may be encoded per step",
+        ((0, 2), (1, 2)),
+        tail=0,
+        prompt=3,
+        outputs=2,
+        slots=4,
+        budget=8,
+        encoder_budget=2,
+        chunk_cap=3,
+    ),
+    _scope(
+        "three-in-flight",
+        "up to three steps in flight",
+        ((0, 2),),
+        tail=1,
+        prompt=2,
+        outputs=2,
+        slots=2,
+        budget=2,
+        depth=3,
+    ),
+)
+"""Every named scope. Between them each open route is taken."""

@@ -1,0 +1,128 @@
+"""Situations that a run should have met before its green means much: counted, never judged.
+
+Belongs here: one value per situation, of the same type as a property so that every engine counts it, with a predicate
+that is always true. `routes` says which of them show that an open route was really taken.
+"""
+
+from collections.abc import Callable, Mapping
+
+from outlives.model.contract import Action, Property
+from outlives.model.state import RUNNING, WAITING, State
+
+__all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation"]
+
+_PREFIX = "SITUATION-"
+
+
+def is_situation(name: str) -> bool:
+    """Whether a row of results only counts a situation."""
+    return name.startswith(_PREFIX)
+
+
+def _preempted_in_pass(before: State, action: Action | None, after: State) -> bool:
+    if action is None or action.name not in ("schedule", "resume"):
+        return False
+    return any(
+        old.status == RUNNING and new.status == WAITING
+        for old, new in zip(before.requests, after.requests, strict=True)
+    )
+
+
+def _named(name: str) -> Callable[[State, Action | None, State], bool]:
+    return lambda _before, action, _after: action is not None and action.name == name
+
+
+def _dispatched(before: State, after: State) -> bool:
+    return len(after.steps) > len(before.steps) and bool(after.steps[-1].parts)
+
+
+def _chunked(before: State, _action: Action | None, after: State) -> bool:
+    return _dispatched(before, after) and any(part.sampled == 0 for part in after.steps[-1].parts)
+
+
+def _cut_by_gate(before: State, action: Action | None, after: State) -> bool:
+    if action is None or action.name not in ("schedule", "resume") or not _dispatched(before, after):
+        return False
+    limit = after.setup.step_limit
+    return any(
+        part.sampled == 0 and part.tokens < limit and len(after.steps[-1].parts) == 1 for part in after.steps[-1].parts
+    )
+
+
+def _prefix_hit(before: State, action: Action | None, after: State) -> bool:
+    return (
+        action is not None
+        and action.name == "resume"
+        and _dispatched(before, after)
+        and any(part.start > 0 for part in after.steps[-1].parts)
+    )
+
+
+def _hit(before: State, _action: Action | None, after: State) -> bool:
+    old = set(before.book.idle) - set(after.book.idle)
+    return any(entry.holders and entry.key in old for entry in after.book.entries)
+
+
+def _evicted(before: State, _action: Action | None, after: State) -> bool:
+    there = {entry.key for entry in after.book.entries}
+    return any(entry.key not in there for entry in before.book.entries)
+
+
+def _stale_output(before: State, action: Action | None, after: State) -> bool:
+    if action is None or action.name not in ("accept", "reject") or len(after.steps) >= len(before.steps):
+        return False
+    return any(part.live == 0 for part in before.steps[0].parts)
+
+
+def _read_ahead(before: State, action: Action | None, _after: State) -> bool:
+    if action is None or action.name not in ("accept", "reject", "execute") or before.setup.look_ahead == 0:
+        return False
+    step = next((step for step in before.steps if step.executed == 0), None)
+    if step is None:
+        return False
+    ahead = before.setup.look_ahead
+    return any(
+        part.start + part.tokens <= item.start < part.start + part.tokens + ahead
+        for part in step.parts
+        for item in before.setup.requests[part.request].items
+    )
+
+
+def _beside_strangers(before: State, action: Action | None, after: State) -> bool:
+    del before
+    return action is not None and action.name in ("schedule", "resume") and after.book.strangers > 0
+
+
+def _situation(name: str, phrase: str, arises: Callable[[State, Action | None, State], bool]) -> Property[State]:
+    return Property(
+        name=_PREFIX + name,
+        phrase=phrase,
+        holds=lambda _before, _action, _after: True,
+        explain=lambda _before, _action, _after: "",
+        situation=arises,
+        situation_phrase=phrase,
+        kind="step",
+    )
+
+
+SITUATIONS = (
+    _situation("PREEMPTED-IN-PASS", "a request was preempted in a pass", _preempted_in_pass),
+    _situation("PREEMPTED-BETWEEN", "a request was preempted by a stranger's pass", _named("preempt")),
+    _situation("ABORTED", "a client went away", _named("abort")),
+    _situation("CHUNKED", "a prompt needed several chunks", _chunked),
+    _situation("CUT-BY-GATE", "the encoder gate cut a chunk", _cut_by_gate),
+    _situation("PREFIX-HIT", "a request was admitted with part of its prefix computed", _prefix_hit),
+    _situation("IDLE-HIT", "an idle entry was referenced again", _hit),
+    _situation("EVICTED", "an entry was evicted", _evicted),
+    _situation("STALE-OUTPUT", "an output arrived after its request was preempted or gone", _stale_output),
+    _situation("READ-AHEAD", "the drafter's look-ahead reached an item that the target did not read", _read_ahead),
+    _situation("STRANGERS-HELD", "a pass was made while strangers held slots", _beside_strangers),
+)
+"""Every situation, in the order in which reports list them."""
+
+ROUTE_SITUATIONS: Mapping[str, tuple[str, ...]] = {
+    "preempt": ("SITUATION-PREEMPTED-IN-PASS", "SITUATION-PREEMPTED-BETWEEN"),
+    "abort": ("SITUATION-ABORTED",),
+    "look-ahead": ("SITUATION-READ-AHEAD",),
+}
+"""Open route -> the situations, one of which must have arisen for the route to have been taken."""
