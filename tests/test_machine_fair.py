@@ -48,6 +48,16 @@ def test_remembered_ends_are_the_ends(model: TankModel) -> None:
         assert judge.end(state) == fair_run(model, state).end, state
 
 
+def test_a_remembered_end_does_not_widen_a_states_own_bound() -> None:
+    class Uneven(TankModel):
+        def fair_bound(self, state: TankState) -> int:
+            return 30 if state.level == 9 else 2
+
+    judge = FairJudge(Uneven())
+    assert judge.end(TankState(9)) == TankState(0)
+    assert judge.end(TankState(5)) == TankState(3)
+
+
 def test_remembering_saves_actions() -> None:
     calls = 0
 

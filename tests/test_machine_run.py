@@ -180,6 +180,12 @@ def test_a_stuck_model_is_found_with_the_shortest_way_there(seed: int) -> None:
     assert shown.why == "the level stays at 1"
 
 
+def test_progress_is_judged_where_a_case_ends() -> None:
+    chosen = QUICK.changed(fair_every=0, steps=2)
+    run = run_machine(TankModel(stuck=True), settings=chosen, seed=1)
+    assert result(run, "EMPTIES").verdict is Verdict.VIOLATED
+
+
 def test_the_fair_run_that_never_ends_is_part_of_the_trace() -> None:
     shown = trace(run_machine(TankModel(slow=True), settings=QUICK, seed=1), "EMPTIES")
     own, fair = shown.actions[: shown.shrink["fair_from"]], shown.actions[shown.shrink["fair_from"] :]
