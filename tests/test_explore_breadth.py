@@ -132,7 +132,7 @@ def test_a_bound_answers_unknown_with_what_was_covered(bounds: Bounds, states: i
 
 def test_time_and_memory_bounds_stop_the_search() -> None:
     class Endless(CounterModel):
-        def within(self, state: Tally) -> bool:  # noqa: ARG002
+        def within(self, state: Tally) -> bool:
             return True
 
     model = Endless(faulty=True)
@@ -181,7 +181,7 @@ class Mutator(LockModel):
     def initial_states(self) -> Iterable[LockState]:
         return [Hidden()]  # type: ignore[list-item]
 
-    def actions(self, state: LockState) -> Iterable[Action]:  # noqa: ARG002
+    def actions(self, state: LockState) -> Iterable[Action]:
         return [Action.of("first"), Action.of("second")]
 
     def next_state(self, state: LockState, action: Action) -> LockState | Refusal:

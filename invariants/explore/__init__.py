@@ -6,5 +6,6 @@ The public face of the package; what the names mean stands where they are define
 from .bounds import Bounds, Progress
 from .breadth import breadth_first
 from .exploration import ActionCount, Exploration
+from .interned import interned_search
 
-__all__ = ["ActionCount", "Bounds", "Exploration", "Progress", "breadth_first"]
+__all__ = ["ActionCount", "Bounds", "Exploration", "Progress", "breadth_first", "interned_search"]

@@ -3,16 +3,18 @@
 Belongs here: everything about limits in states, levels, memory and time, and the estimate of what is left.
 """
 
+import gc
 import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from outlives.model.errors import OutOfRange
 
-__all__ = ["Bounds", "Listener", "Meter", "Progress", "remaining", "resident_bytes"]
+__all__ = ["Bounds", "Listener", "Meter", "Progress", "remaining", "resident_bytes", "seldom_collecting"]
 
 _LOOK_EVERY = 256
 """States between two looks at the clock and the memory: looking costs about as much as one state."""
@@ -73,6 +75,18 @@ def resident_bytes() -> int:
     except OSError:
         highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return highest if sys.platform == "darwin" else highest * 1024
+
+
+@contextmanager
+def seldom_collecting() -> Iterator[None]:
+    """Python's cycle collector looks at all that a search holds again and again, and finds nothing: states and tables
+    have no cycles. It runs seldom inside (a model's own rubbish is still found)."""
+    before = gc.get_threshold()
+    gc.set_threshold(500_000, 100, 1_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 class Meter:

@@ -51,9 +51,9 @@ class Judge:
         progress = [each for each in properties if each.kind == "progress"]
         fair = bool(progress) and isinstance(careful.model, FairModel)
         self.without_fair_run = () if fair else tuple(each.name for each in progress)
-        self._on_states = [each for each in properties if each.kind == "state"]
-        self._on_steps = [each for each in properties if each.kind == "step"]
-        self._on_fair_runs = progress if fair else []
+        self.on_states = [each for each in properties if each.kind == "state"]
+        self.on_steps = [each for each in properties if each.kind == "step"]
+        self.on_fair_runs = progress if fair else []
         self._fair = FairJudge(careful.model) if fair else None
 
     def initial(self, state: Any, index: int) -> None:
@@ -62,20 +62,24 @@ class Judge:
 
     def transition(self, before: Any, action: Action | None, after: Any, index: int, new: int | None) -> None:
         """A transition out of state number `index`; `new` is the number of the state reached if it is a new one."""
-        for each in self._on_steps:
-            self._situation(each, before, action, after)
-            if not self._holds(each, before, action, after):
-                self._break(each, Finding(index, action))
-        for each in self._on_states:
-            self._situation(each, before, action, after)
-            if new is not None and not self._holds(each, before, action, after):
-                self._break(each, Finding(new))
-        if new is not None and self._on_fair_runs:
-            end = self.fair_end(after)
-            for each in self._on_fair_runs:
-                self._situation(each, after, None, end)
-                if not self._holds(each, after, None, end):
-                    self._break(each, Finding(new))
+        for each in self.on_steps:
+            self._test(each, before, action, after)
+            if not self.holds(each, before, action, after):
+                self.break_(each, Finding(index, action))
+        for each in self.on_states:
+            self._test(each, before, action, after)
+            if new is not None and not self.holds(each, before, action, after):
+                self.break_(each, Finding(new))
+        if new is not None and self.on_fair_runs:
+            self.fair_run(after, new)
+
+    def fair_run(self, state: Any, index: int) -> None:
+        """The fair run from a state seen for the first time."""
+        end = self.fair_end(state)
+        for each in self.on_fair_runs:
+            self._test(each, state, None, end)
+            if not self.holds(each, state, None, end):
+                self.break_(each, Finding(index))
 
     def fair_end(self, state: Any) -> Any:
         """Where the model's fair run from this state ends."""
@@ -94,22 +98,28 @@ class Judge:
         except Exception as error:
             raise _raised(f"the explanation of property {each.name}", error, action, before) from error
 
-    def _situation(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> None:
+    def situation(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> bool:
+        """Whether this puts the property to the test."""
         try:
-            if each.situation(before, action, after):
-                self.situations[each.name] += 1
+            return bool(each.situation(before, action, after))
         except Exception as error:
             raise _raised(f"the situation of property {each.name}", error, action, before) from error
 
-    def _holds(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> bool:
+    def holds(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> bool:
+        """Whether the property holds here."""
         try:
-            return each.holds(before, action, after)
+            return bool(each.holds(before, action, after))
         except Exception as error:
             raise _raised(f"property {each.name}", error, action, before) from error
 
-    def _break(self, each: Property[Any], finding: Finding) -> None:
+    def break_(self, each: Property[Any], finding: Finding) -> None:
+        """Count a violation; the first is kept."""
         self.broken[each.name] += 1
         self.found.setdefault(each.name, finding)
+
+    def _test(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> None:
+        if self.situation(each, before, action, after):
+            self.situations[each.name] += 1
 
 
 def _raised(what: str, error: Exception, action: Action | None, state: Any) -> BadModel:
