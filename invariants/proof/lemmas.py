@@ -86,7 +86,7 @@ def _waiting(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     if life.running == 1:
         return True
     counters = life.counters
-    if counters.computed != 0 or counters.placeholders != 0 or life.referenced == 1 or life.floor != 0:
+    if counters.computed != 0 or counters.placeholders != 0 or life.floor != 0:
         return False
     return life.live_tokens == 0 and life.flight.live == 0
 
@@ -142,21 +142,26 @@ def _true_start(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     return flight.true_start - flight.margin >= flight.lowest and flight.true_start <= flight.start
 
 
-def _reads(life: Life, low: int, high: int) -> bool:
+def _reach(terms: Terms, life: Life) -> int:
+    """How far past a window a read counts: a drafter that tolerates to miss what lies past it needs nothing there."""
+    return 0 if terms.assumed.tolerate == 1 else life.look_ahead
+
+
+def _reads(terms: Terms, life: Life, low: int, high: int) -> bool:
     """Whether a step that may begin from `low` on and ends at `high` at the latest reads the item."""
-    return life.flight.active == 1 and life.start < high + life.look_ahead and life.end > low
+    return life.flight.active == 1 and life.start < high + _reach(terms, life) and life.end > low
 
 
-def _reads_any(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return _reads(life, life.flight.lowest, life.flight.start + life.flight.tokens)
+def _reads_any(terms: Terms, life: Life) -> bool:
+    return _reads(terms, life, life.flight.lowest, life.flight.start + life.flight.tokens)
 
 
-def _reads_checked(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return _reads(life, life.flight.start, life.flight.start + life.flight.tokens)
+def _reads_checked(terms: Terms, life: Life) -> bool:
+    return _reads(terms, life, life.flight.start, life.flight.start + life.flight.tokens)
 
 
-def _reads_true(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return _reads(life, life.flight.true_start, life.flight.true_start + life.flight.tokens)
+def _reads_true(terms: Terms, life: Life) -> bool:
+    return _reads(terms, life, life.flight.true_start, life.flight.true_start + life.flight.tokens)
 
 
 def _finds(reads: Callable[[Terms, Life], bool]) -> Callable[[Terms, Life], bool]:
@@ -202,16 +207,16 @@ def _ends_above_settled(life: Life) -> bool:
     return life.running == 1 and life.end > life.counters.computed - life.live_tokens
 
 
-def _settled_coverage(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    begun = life.live_tokens > 0 and life.start < life.counters.computed + life.look_ahead
+def _settled_coverage(terms: Terms, life: Life) -> bool:
+    begun = life.live_tokens > 0 and life.start < life.counters.computed + _reach(terms, life)
     if begun and _ends_above_settled(life):
         return life.referenced == 1
     return True
 
 
-def _settled_present(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+def _settled_present(terms: Terms, life: Life) -> bool:
     flight = life.flight
-    reached = flight.active == 1 and life.start < flight.true_start + flight.tokens + life.look_ahead
+    reached = flight.active == 1 and life.start < flight.true_start + flight.tokens + _reach(terms, life)
     if reached and _ends_above_settled(life):
         return flight.present == 1
     return True
@@ -228,7 +233,7 @@ NUMBERS = Lemma("NUMBERS", "the item is not empty, and the prompt is known", _nu
 QUEUE = Lemma("QUEUE", "live drafts <= live promises <= live tokens <= tokens in flight", _queue)
 STALE = Lemma("STALE-SHARE", "the stale share is what is in flight beside the live steps", _stale_share)
 COUNTERS = Lemma("COUNTERS", "0 <= placeholders <= computed", _counters)
-WAITING = Lemma("WAITING", "a waiting request has computed nothing, promised nothing and references nothing", _waiting)
+WAITING = Lemma("WAITING", "a waiting request has computed nothing and promised nothing", _waiting)
 BOOKED = Lemma("REFERENCED-BOOKED", "a referenced entry is in the book", _referenced_booked)
 SHELVED = Lemma("BOOKED-SHELVED", "an entry in the book is on the shelf when the next step reads", _booked_shelved)
 UPKEEP = Lemma("UPKEEP", "placeholders are what the live steps in flight have promised", _upkeep)

@@ -49,6 +49,9 @@ class Assumed:
     """1: what was in flight at a preemption is remembered as stale (0.27.0 on)."""
     early_resume: int = 1
     """1: a request may resume while stale outputs are in flight (drop mode); 0: not before they are processed."""
+    tolerate: int = 1
+    """1: a drafter that misses an item which starts past its step's window goes on (0.24.0 on); 0: it crashes, and the
+    gate looks as far ahead as the drafter."""
     asynchronous: int = 1
 
 
@@ -107,7 +110,7 @@ class Life(NamedTuple):
     end: int
     """First position after it. Constant."""
     look_ahead: int
-    """How far past its window a drafter reads, and the gate looks. Constant."""
+    """How far past its window a drafter reads. Constant."""
     prompt: int
     """Prompt tokens. Constant."""
     counters: Counters

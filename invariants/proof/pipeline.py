@@ -124,7 +124,7 @@ def _admit(terms: Terms, run: Run, hit: int) -> Next:
 
 def _gate(terms: Terms, run: Run, encoded: int) -> Next:
     before = run.life.booked
-    gated = relation.gate(terms, run.life, run.tokens, encoded)
+    gated = relation.gate(terms, run.life, run.tokens, encoded, 0)
     if isinstance(gated, Refusal):
         return gated
     planned = 0

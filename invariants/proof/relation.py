@@ -51,15 +51,21 @@ def _ask_guard(terms: Terms, life: Life, site: str) -> Life:
     return life
 
 
-def gate(terms: Terms, life: Life, count: int, encoded: int) -> Outcome:
-    """The encoder gate over [computed, computed + count + look-ahead), where it lets the whole window pass. A planned
-    encode is told with the step (`encoded`), save the one that A4 relaxed lets the environment leave out."""
+def gate(terms: Terms, life: Life, count: int, encoded: int, ahead: int) -> Outcome:
+    """The encoder gate over [computed, computed + count), where it lets the whole window pass.
+
+    A planned encode is told with the step (`encoded`), save the one that A4 relaxed lets the environment leave out. An
+    item that only the look-ahead reaches is looked at too, or cut off (`ahead` 0) where a drafter tolerates to miss it.
+    """
     if count < 1:
         return Refusal("nothing-scheduled")
     if life.end <= life.counters.computed:
         return life
-    if life.start >= life.counters.computed + count + life.look_ahead:
-        return life
+    if life.start >= life.counters.computed + count:
+        if ahead == 0 and terms.assumed.tolerate == 1:
+            return life
+        if life.start >= life.counters.computed + count + life.look_ahead:
+            return life
     if "A2" in terms.assumed.relaxed and life.seen == 1:
         return life
     if life.booked == 1:
@@ -256,10 +262,17 @@ def admit(terms: Terms, life: Life, hit: int) -> Outcome:
 
 
 def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
-    """The gate takes a reference to an entry that is there, and then nothing is dispatched."""
+    """The gate takes a reference to an entry that is there, and then nothing is dispatched; the request may wait."""
     if life.booked == 0:
         return Refusal("not-there")
     return life._replace(referenced=1, seen=1)
+
+
+def let_go(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
+    """A request that waits (a failed admission, an abort) drops what its gate had taken."""
+    if life.running == 1:
+        return Refusal("not-waiting")
+    return life._replace(referenced=0)
 
 
 def evict(terms: Terms, life: Life, spared: int) -> Outcome:
@@ -317,12 +330,12 @@ class Transition:
         return life
 
 
-FLAGS = frozenset({"encoded", "track", "sampled", "own", "same", "dropped", "spared"})
+FLAGS = frozenset({"encoded", "ahead", "track", "sampled", "own", "same", "dropped", "spared"})
 """Choices that are 0 or 1; the others are any number."""
 
 _RUNNING = Phase(only_running)
 _FLOOR = Phase(raise_floor)
-_DISPATCH = (Phase(gate, ("count", "encoded")), Phase(advance, ("count", "track")), _FLOOR)
+_DISPATCH = (Phase(gate, ("count", "encoded", "ahead")), Phase(advance, ("count", "track")), _FLOOR)
 _STEP = ("count", "drafts", "accepted", "sampled")
 
 TRANSITIONS: tuple[Transition, ...] = (
@@ -339,7 +352,8 @@ TRANSITIONS: tuple[Transition, ...] = (
     ),
     Transition("preempt", (_RUNNING, Phase(preempt)), "the request is preempted; finished or aborted: and stays away"),
     Transition("resume", (Phase(admit, ("hit",)), _FLOOR, *_DISPATCH), "the request is admitted and dispatched"),
-    Transition("touch", (_RUNNING, Phase(touch)), "the gate takes a reference and dispatches nothing"),
+    Transition("touch", (Phase(touch),), "the gate takes a reference and dispatches nothing"),
+    Transition("let-go", (Phase(let_go),), "a waiting request drops its reference"),
     Transition("evict", (Phase(evict, ("spared",)),), "the entry is evicted"),
     Transition("stranger", (Phase(stranger, ("encoded",)),), "another request has the key encoded"),
 )

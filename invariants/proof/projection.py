@@ -1,0 +1,218 @@
+"""From the model's state to the abstract state, and from an executed action to abstract transitions.
+
+Belongs here: how each field of `Life` and `Flight` is read off a state of the model for one item of one request, and
+which transitions an action amounts to. What is read off is never taken from the relation: placeholders come from the
+request's record, live promises from the queue, the shelf from the worker and the messages on their way to it.
+
+The ghost `floor` is not in the model's state; it is confirmed, which is what the lemmas say that it is. Not projected:
+items whose key another item of the same request has too.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from outlives.model.contract import Action
+from outlives.model.lifetime import Counters, confirmed
+from outlives.model.setup import Item
+from outlives.model.state import ABSENT, FINISHED, RUNNING, WAITING, Part, State, Step
+from outlives.model.world import World
+
+from .life import Flight, Life, landed
+
+__all__ = ["Taken", "changes", "part_of", "project", "projected_items"]
+
+
+class Taken(NamedTuple):
+    """One abstract transition and its choices."""
+
+    transition: str
+    choices: dict[str, int]
+
+
+def projected_items(state: State, request: int) -> tuple[int, ...]:
+    """The items of the request that the abstraction covers: those whose key no other item of it has."""
+    items = state.setup.requests[request].items
+    keys = [item.key for item in items]
+    return tuple(index for index, item in enumerate(items) if keys.count(item.key) == 1)
+
+
+def part_of(step: Step, request: int) -> Part | None:
+    """The request's part of a step."""
+    for part in step.parts:
+        if part.request == request:
+            return part
+    return None
+
+
+def _parts(steps: Sequence[Step], request: int, *, live: int | None = None) -> list[Part]:
+    found = [part for step in steps for part in step.parts if part.request == request]
+    return [part for part in found if live is None or part.live == live]
+
+
+def _shelf_after(shelf: frozenset[str], steps: Sequence[Step]) -> frozenset[str]:
+    """What the worker will hold once these steps have executed: drops first, then encodes."""
+    for step in steps:
+        if step.executed == 0:
+            shelf = (shelf - set(step.drop)) | set(step.encode)
+    return shelf
+
+
+def _shelved_next(state: State, key: str) -> int:
+    shelf = _shelf_after(frozenset(state.shelf), state.steps)
+    booked = any(entry.key == key for entry in state.book.entries)
+    # A key that was evicted and has entered the book again is encoded by the step that carries the notice.
+    return int(key in shelf and (booked or key not in state.book.evicted))
+
+
+def _counters(state: State, request: int) -> Counters:
+    record = state.requests[request]
+    if record.status in (RUNNING, WAITING):
+        return record.counters
+    # A request that is gone, or has not come yet, is one that waits: nothing computed, what is in flight is stale.
+    flying = sum(part.tokens for part in _parts(state.steps, request))
+    return Counters(0, 0, flying, flying, state.setup.requests[request].prompt)
+
+
+def _flight(world: World, state: State, request: int, key: str, position: int) -> Flight:
+    """The request's part of step `position`."""
+    part = part_of(state.steps[position], request)
+    if part is None:
+        return landed()
+    earlier = [
+        other
+        for other in _parts(state.steps[:position], request, live=part.live)
+        if part.live == 1 or _same_admission(other, part)
+    ]
+    shelf = _shelf_after(frozenset(state.shelf), state.steps[: position + 1])
+    later = _parts(state.steps[position:], request, live=1) if part.live == 1 else [part]
+    return Flight(
+        active=1,
+        live=part.live,
+        start=part.start,
+        tokens=part.tokens,
+        drafts=part.drafts if part.sampled == 1 else 0,
+        share=part.promised,
+        lowest=part.lowest,
+        true_start=world.rules.reader_start(part.start, part.rejected),
+        margin=sum(other.promised for other in earlier),
+        draft_margin=sum(other.drafts for other in earlier if other.sampled == 1),
+        rest=sum(other.tokens for other in later),
+        # With A1 relaxed a notice that has not left yet may still overtake the steps in flight.
+        present=int(key in shelf and not ("A1" in world.relaxed and key in state.book.evicted)),
+    )
+
+
+def _same_admission(earlier: Part, later: Part) -> bool:
+    """Of two stale parts, as far as the queue says: starts rise within an admission."""
+    return earlier.start < later.start
+
+
+def project(world: World, state: State, request: int, item: int, tracked: int | None) -> Life:
+    """The abstract state for one item of one request, following step `tracked` of those in flight (or none)."""
+    asked = state.setup.requests[request]
+    subject: Item = asked.items[item]
+    record = state.requests[request]
+    counters = _counters(state, request)
+    running = int(record.status == RUNNING)
+    live = _parts(state.steps, request, live=1)
+    flight = landed() if tracked is None else _flight(world, state, request, subject.key, tracked)
+    return Life(
+        base=world.base,
+        start=subject.start,
+        end=subject.end,
+        look_ahead=state.setup.look_ahead,
+        prompt=asked.prompt,
+        counters=counters,
+        running=running,
+        referenced=int(item in record.references),
+        seen=int(item in record.seen) if "A2" in world.relaxed else 0,
+        booked=int(any(entry.key == subject.key for entry in state.book.entries)),
+        shelf_next=_shelved_next(state, subject.key),
+        omitted=state.omitted,
+        floor=confirmed(counters) if running == 1 else 0,
+        live_tokens=sum(part.tokens for part in live),
+        live_promises=sum(part.promised for part in live),
+        live_drafts=sum(part.drafts for part in live if part.sampled == 1),
+        flight=flight,
+    )
+
+
+def changes(
+    before: State, action: Action, after: State, request: int, item: int, tracked: int | None
+) -> Iterator[Taken]:
+    """The abstract transitions that the executed action amounts to for this item, in order.
+
+    They are derived from what happened to the request, its step and its key; whether the numbers follow is for the tie
+    to say.
+    """
+    if action.name in ("accept", "reject"):
+        yield from _output(before, action, after, request, tracked)
+        return
+    key = before.setup.requests[request].items[item].key
+    was, now = before.requests[request], after.requests[request]
+    left = after.steps[-1] if len(after.steps) > len(before.steps) else None
+    part = part_of(left, request) if left is not None else None
+    had = any(entry.key == key for entry in before.book.entries)
+    has = any(entry.key == key for entry in after.book.entries)
+    encoded = left is not None and key in left.encode
+    omitted = after.omitted > before.omitted and action.get("omit", "") == key
+    if was.status == RUNNING and now.status != RUNNING:
+        yield Taken("preempt", {})
+    if had and (not has or encoded or omitted):
+        yield Taken("evict", {"spared": 0})
+        had = False
+    mine = part is not None and _overlaps(before, after, request, item, part)
+    if has and not had and not mine:
+        yield Taken("stranger", {"encoded": int(not omitted)})
+    if part is not None:
+        choices = {"count": part.tokens, "encoded": int(not omitted), "track": int(tracked == len(before.steps))}
+        choices["ahead"] = int(item in now.references or (has and not had))
+        if was.status == RUNNING:
+            yield Taken("dispatch", choices)
+        else:
+            yield Taken("resume", {"hit": part.start, **choices})
+    elif item in now.references and item not in was.references:
+        yield Taken("touch", {})
+    if now.status != RUNNING and was.status != RUNNING and item in was.references and item not in now.references:
+        yield Taken("let-go", {})
+
+
+def _overlaps(before: State, after: State, request: int, item: int, part: Part) -> bool:
+    """Whether the gate looked at the item for this part and took it."""
+    subject = before.setup.requests[request].items[item]
+    end = part.start + part.tokens
+    if subject.end <= part.start or subject.start >= end + after.setup.look_ahead:
+        return False
+    return subject.start < end or item in after.requests[request].references
+
+
+def _output(before: State, action: Action, after: State, request: int, tracked: int | None) -> Iterator[Taken]:
+    if after.misses or not before.steps:
+        return
+    part = part_of(before.steps[0], request)
+    if part is not None:
+        most = action.get("accepted", 1 << 30) if action.name == "reject" else 1 << 30
+        drafts = part.drafts if part.sampled == 1 else 0
+        choices = {
+            "count": part.tokens,
+            "drafts": drafts,
+            "accepted": max(0, min(int(most), drafts)),
+            "sampled": part.sampled,
+            "own": int(tracked == 0),
+        }
+        if part.live == 1:
+            yield Taken("live-output", choices)
+        else:
+            gone = before.requests[request].status in (ABSENT, FINISHED) or before.requests[request].drop == 1
+            same = int(_shifted(before, after, request, tracked))
+            yield Taken("stale-output", {**choices, "same": same, "dropped": int(gone)})
+    if before.requests[request].status == RUNNING and after.requests[request].status != RUNNING:
+        yield Taken("preempt", {})
+
+
+def _shifted(before: State, after: State, request: int, tracked: int | None) -> bool:
+    """Whether the output of a stale step moved the true start of the tracked one."""
+    if tracked is None or tracked == 0:
+        return False
+    was, now = part_of(before.steps[tracked], request), part_of(after.steps[tracked - 1], request)
+    return was is not None and now is not None and was.rejected != now.rejected
