@@ -5,7 +5,17 @@ The public face of the package; what the names mean stands where they are define
 
 from .bounds import Bounds, Progress
 from .breadth import breadth_first
+from .checkpoint import BadCheckpoint, Checkpoint
 from .exploration import ActionCount, Exploration
 from .interned import interned_search
 
-__all__ = ["ActionCount", "Bounds", "Exploration", "Progress", "breadth_first", "interned_search"]
+__all__ = [
+    "ActionCount",
+    "BadCheckpoint",
+    "Bounds",
+    "Checkpoint",
+    "Exploration",
+    "Progress",
+    "breadth_first",
+    "interned_search",
+]

@@ -57,11 +57,13 @@ class Progress:
     seconds: float
     memory: int
     """Resident bytes of the whole process."""
+    resumed: int = 0
+    """States that came from a checkpoint."""
 
     @property
     def rate(self) -> float:
-        """States per second since the search began (or was resumed)."""
-        return self.states / self.seconds if self.seconds > 0 else 0.0
+        """States per second since the search began (or went on from a checkpoint)."""
+        return (self.states - self.resumed) / self.seconds if self.seconds > 0 else 0.0
 
 
 Listener = Callable[[Progress], None]
@@ -98,6 +100,8 @@ class Meter:
         self._every = every
         self._began = time.perf_counter()
         self._told = self._began
+        self.resumed = 0
+        """States that came from a checkpoint."""
         self._countdown = 0
         self._watching = listener is not None or bounds.memory is not None or bounds.seconds is not None
 
@@ -137,6 +141,7 @@ class Meter:
                     waiting=waiting,
                     seconds=self.seconds,
                     memory=resident_bytes(),
+                    resumed=self.resumed,
                 )
             )
 

@@ -7,7 +7,7 @@ table per move. The rules run only where a table has a gap. For safety against a
 answers for a sample of states are compared with `next_state` while the search runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outlives.model.contract import Model, Refusal
@@ -15,6 +15,7 @@ from outlives.model.errors import BadModel
 
 from .bounds import Bounds, Listener, Meter, seldom_collecting
 from .care import Careful, shown
+from .checkpoint import Checkpoint
 from .components import ComponentModel
 from .exploration import Exploration
 from .judge import Judge, chosen
@@ -25,6 +26,7 @@ from .tables import Entry, MoveTable, Packing, TooNarrow, move_tables
 
 __all__ = ["interned_search"]
 
+_ENGINE = "interned"
 _WIDTH = 16
 """Bits that number a component's values at first; a component that needs more gets twice as many."""
 _CHUNK = 256
@@ -41,6 +43,7 @@ def interned_search(
     bounds: Bounds | None = None,
     listener: Listener | None = None,
     properties: Sequence[str] | None = None,
+    checkpoint: Checkpoint | None = None,
     width: int = _WIDTH,
 ) -> Exploration:
     """As `breadth_first`, for a model that is also a `ComponentModel`; the same record, save seconds and details.
@@ -51,11 +54,12 @@ def interned_search(
     if not isinstance(model, ComponentModel):
         raise BadModel("the model shows no components (split, join, moves, looks); use breadth_first.")
     meter = Meter(bounds or Bounds(), listener)
+    saved = None if checkpoint is None else checkpoint.load(model, _ENGINE)
     widths = {name: getattr(model, "component_bits", {}).get(name, width) for name in model.components}
     with seldom_collecting():
         while True:
             try:
-                return _Search(model, meter, properties, widths).run()
+                return _Search(model, meter, properties, widths, checkpoint, saved).run()
             except TooNarrow as narrow:
                 widths[narrow.component] *= 2
 
@@ -63,7 +67,17 @@ def interned_search(
 class _Search:
     """One search and what it has found so far."""
 
-    def __init__(self, model: Any, meter: Meter, properties: Sequence[str] | None, widths: dict[str, int]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        meter: Meter,
+        properties: Sequence[str] | None,
+        widths: dict[str, int],
+        checkpoint: Checkpoint | None,
+        saved: Mapping[str, Any] | None,
+    ) -> None:
+        self.checkpoint = checkpoint
+        self.saved = saved
         self.model = model
         self.careful = Careful(model)
         self.judge = Judge(self.careful, chosen(model.properties(), properties))
@@ -78,56 +92,125 @@ class _Search:
         """What the boundary looks at, where it says no."""
         self.inside: set[int] = set()
         self.chunks = 0
+        self.fired: dict[str, int] = {}
+        self.refused: dict[str, dict[str, int]] = {}
+        """What a checkpoint brought; the tables count the rest."""
+        self.halfway = False
+        """Inside the step from one consistent record to the next: not to be saved."""
 
     def run(self) -> Exploration:
-        stopped, interrupted = None, False
+        interrupted = False
         try:
+            self._begin()
             stopped = self._levels()
         except KeyboardInterrupt:
             stopped, interrupted = "Ctrl-C", True
+        if self.checkpoint is not None:
+            if stopped is None:
+                self.checkpoint.remove()
+            elif not self.halfway:
+                self._save(self.checkpoint)
+        fired, refused, self.judge.situations = self._counts()
         return compose(
             self.careful,
             self.judge,
             self.tally,
             self.meter,
             lambda number: self.packed_judge.state(self.states[number]),
-            self._counts(),
+            (fired, refused),
             stopped,
             interrupted,
             self._details(),
         )
 
-    def _levels(self) -> str | None:
-        tally, states, depth = self.tally, self.states, self.meter.bounds.depth
+    def _begin(self) -> None:
+        if self.checkpoint is not None and self.saved is not None:
+            self._restore(self.checkpoint, self.saved)
+            return
         for state in self.careful.initial_states():
             packed = self.packing.pack(self.model.split(state))
             if self.packed_judge.state(packed) != state:
                 raise BadModel(f"join(split(state)) is not the state: {shown(state)}.")
             self.seen.add(packed)
-            states.append(packed)
-            tally.parents.append(NO_PARENT)
-            self.judge.initial(state, len(states) - 1)
-        tally.levels.append(len(states))
-        loop, limit = self._loop(), self.meter.bounds.states or 1 << 62
+            self.states.append(packed)
+            self.tally.parents.append(NO_PARENT)
+            self.judge.initial(state, len(self.states) - 1)
+        self.tally.levels.append(len(self.states))
+
+    def _levels(self) -> str | None:
+        """Search until nothing new is found (None) or a bound is met, which is named."""
+        tally, states, bounds = self.tally, self.states, self.meter.bounds
+        loop, limit = self._loop(), bounds.states or 1 << 62
         while tally.done < len(states):
-            level, end = len(tally.levels) - 1, len(states)
-            if depth is not None and level >= depth:
-                return f"the bound of {depth} actions"
-            tally.levels.append(0)
-            while tally.done < end:
-                first, done = len(states), tally.done
-                self._boundary(states[done : min(done + _CHUNK, end)])
-                self._compare(states[done])
-                tally.done, taken = loop(done, min(done + _CHUNK, end), limit)
-                tally.transitions += taken
-                self.packed_judge.new_states(states[first:], first)
-                tally.levels[-1] = len(states) - end
+            if tally.done == tally.end:
+                stop = tally.next_level(bounds.depth)
+                if stop:
+                    return stop
+            level = len(tally.levels) - 2
+            while tally.done < tally.end:
+                self.halfway = True
+                done = tally.done
+                self._chunk(loop, min(done + _CHUNK, tally.end), limit)
+                self.halfway = False
                 waiting = len(states) - tally.done
                 stop = self.meter.look(level, len(states), tally.transitions, waiting, tally.done - done)
                 if stop:
                     return stop
+                if self.checkpoint is not None and self.checkpoint.due:
+                    self._save(self.checkpoint)
             self.meter.tell(level, len(states), tally.transitions, len(states) - tally.done)
         return None
+
+    def _chunk(self, loop: Loop, end: int, limit: int) -> None:
+        """Go on from the states up to number `end`, and judge what is new."""
+        tally, states = self.tally, self.states
+        first = len(states)
+        self._boundary(states[tally.done : end])
+        self._compare(states[tally.done])
+        tally.done, taken = loop(tally.done, end, limit)
+        tally.transitions += taken
+        self.packed_judge.new_states(states[first:], first)
+        tally.levels[-1] = len(states) - tally.end
+
+    def _save(self, checkpoint: Checkpoint) -> None:
+        fired, refused, situations = self._counts()
+        content = {
+            "packing": self.packing.saved(),
+            "states": self.states,
+            "tally": self.tally.saved(),
+            "judge": {**self.judge.saved(), "situations": situations},
+            "fired": fired,
+            "refused": refused,
+        }
+        checkpoint.save(self.model, _ENGINE, content)
+
+    def _restore(self, checkpoint: Checkpoint, saved: Mapping[str, Any]) -> None:
+        try:
+            repack = self.packing.restore(saved["packing"])
+            self.states += [repack(packed) for packed in saved["states"]]
+            self.seen.update(self.states)
+            self.tally = Tally.restored(saved["tally"])
+            self.judge.restore(saved["judge"])
+            self.fired, self.refused = dict(saved["fired"]), dict(saved["refused"])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise checkpoint.refuse(f"its content does not fit ({type(error).__name__}: {error})") from error
+        if not len(self.states) == len(self.seen) == self.tally.states:
+            raise checkpoint.refuse("its states are not as many as it counts")
+        first = self.careful.initial_states()
+        if [self.packed_judge.state(packed) for packed in self.states[: len(first)]] != first:
+            raise checkpoint.refuse("the model's initial states are others")
+        for number in range(0, self.tally.done, max(1, self.tally.done // 100)):
+            self._known_successors(checkpoint, self.states[number])
+        self.meter.resumed = len(self.states)
+
+    def _known_successors(self, checkpoint: Checkpoint, packed: int) -> None:
+        """A state that was gone on from leads to known states only."""
+        if not self.careful.within(self.packed_judge.state(packed)):
+            return
+        for table in self.moves:
+            entry = table.entry(packed)
+            if entry is not None and any(table.after(packed, branch) not in self.seen for branch in entry.branches):
+                raise checkpoint.refuse(f"one of {', '.join(map(str, entry.actions))} now leads to an unknown state")
 
     def _loop(self) -> Loop:
         return written_out(
@@ -201,9 +284,11 @@ class _Search:
                 f"{shown(plain.get(action, 'not offered'), 200)}. A rule may read more than its move says."
             )
 
-    def _counts(self) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-        fired: dict[str, int] = {}
-        refused: dict[str, dict[str, int]] = {}
+    def _counts(self) -> tuple[dict[str, int], dict[str, dict[str, int]], dict[str, int]]:
+        """What fired, what was refused and why, and the situations, up to now."""
+        fired = dict(self.fired)
+        refused = {name: dict(reasons) for name, reasons in self.refused.items()}
+        situations = dict(self.judge.situations)
         for table in self.moves:
             for entry in table.values():
                 if not entry.visits:
@@ -214,12 +299,12 @@ class _Search:
                     reasons = refused.setdefault(one.action.name, {})
                     reasons[one.reason] = reasons.get(one.reason, 0) + entry.visits
                 for name in entry.situations:
-                    self.judge.situations[name] += entry.visits
-        return fired, refused
+                    situations[name] += entry.visits
+        return fired, refused, situations
 
     def _details(self) -> dict[str, Any]:
         return {
-            "engine": "interned",
+            "engine": _ENGINE,
             "components": self.packing.sizes(),
             "rule_calls": sum(table.calls for table in self.moves),
             "table_entries": sum(len(table) + table.followed() for table in self.moves),

@@ -3,7 +3,7 @@
 Belongs here: what a search knows about its properties, and nothing about how states are found.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from outlives.model.contract import Action, FairModel, Property
@@ -116,6 +116,18 @@ class Judge:
         """Count a violation; the first is kept."""
         self.broken[each.name] += 1
         self.found.setdefault(each.name, finding)
+
+    def saved(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        found = {name: tuple(finding) for name, finding in self.found.items()}
+        return {"found": found, "broken": dict(self.broken), "situations": dict(self.situations)}
+
+    def restore(self, saved: Mapping[str, Any]) -> None:
+        """From a checkpoint. Raises `ValueError` where the properties are others."""
+        if set(saved["broken"]) != set(self.broken) or set(saved["situations"]) != set(self.situations):
+            raise ValueError("other properties were judged")
+        self.found = {name: Finding(*finding) for name, finding in saved["found"].items()}
+        self.broken, self.situations = dict(saved["broken"]), dict(saved["situations"])
 
     def _test(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> None:
         if self.situation(each, before, action, after):

@@ -30,6 +30,8 @@ class Tally:
         """For each state the number of the one from which it was first found."""
         self.levels: list[int] = []
         """New states by distance; the last may be unfinished."""
+        self.end = 0
+        """States of all levels but the last: those to be dealt with before the next level begins."""
         self.done = 0
         """States dealt with, in order: gone on from, or outside the boundary."""
         self.outside = 0
@@ -42,6 +44,31 @@ class Tally:
     @property
     def states(self) -> int:
         return len(self.parents)
+
+    def next_level(self, depth: int | None) -> str | None:
+        """Begin the next level, every state of the last one being dealt with; or the bound on depth, in words."""
+        if depth is not None and len(self.levels) > depth:
+            return f"the bound of {depth} actions"
+        self.end = self.states
+        self.levels.append(0)
+        return None
+
+    def saved(self) -> dict[str, Any]:
+        """For a checkpoint."""
+        return {**vars(self), "parents": self.parents.tobytes(), "levels": list(self.levels)}
+
+    @classmethod
+    def restored(cls, saved: Mapping[str, Any]) -> "Tally":
+        """From a checkpoint. Raises `ValueError` where the numbers do not fit together."""
+        tally = cls()
+        if set(saved) != set(vars(tally)):
+            raise ValueError("the counts are not those of this version")
+        for name, value in saved.items():
+            setattr(tally, name, value)
+        tally.parents = array("I", saved["parents"])
+        if sum(tally.levels) != tally.states or not 0 <= tally.done <= tally.end <= tally.states:
+            raise ValueError("the levels do not add up")
+        return tally
 
 
 def compose(
@@ -60,7 +87,7 @@ def compose(
     while len(levels) > 1 and not levels[-1]:
         levels.pop()
     seconds = meter.seconds
-    rate = tally.states / seconds if seconds else 0.0
+    rate = (tally.states - meter.resumed) / seconds if seconds else 0.0
 
     def path(number: int) -> list[Step]:
         return _path(careful, tally.parents, state, number)

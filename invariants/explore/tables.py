@@ -9,7 +9,7 @@ missing key calls the rule. Widths are checked: a component with more values tha
 number raises `TooNarrow`, and the search begins again with wider fields.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 from outlives.model.contract import Action
@@ -83,6 +83,24 @@ class Packing:
     def unpack(self, packed: int, only: Sequence[str] | None = None) -> tuple[Any, ...]:
         """The components, in order; None in place of those that are not asked for."""
         return tuple(self.value(name, packed) if only is None or name in only else None for name in self.names)
+
+    def saved(self) -> dict[str, Any]:
+        """For a checkpoint: the widths, and the values in the order of their numbers."""
+        return {"widths": dict(self.widths), "values": {name: list(values) for name, values in self._values.items()}}
+
+    def restore(self, saved: Mapping[str, Any]) -> Callable[[int], int]:
+        """Take up the values of a checkpoint; answers how a state packed there is packed here. Raises `ValueError`."""
+        if list(saved["widths"]) != list(self.names) or list(saved["values"]) != list(self.names):
+            raise ValueError("the components are others")
+        there = Packing(self.names, saved["widths"])
+        for name in self.names:
+            for number, value in enumerate(saved["values"][name]):
+                if self.bits(name, value) != number << self.shifts[name]:
+                    raise ValueError(f"a value of {name} is there twice")
+        if there.widths == self.widths:
+            return lambda packed: packed
+        moved = [(there.shifts[name], there._fields[name], self.shifts[name]) for name in self.names]
+        return lambda packed: sum((packed >> old & field) << new for old, field, new in moved)
 
     def sizes(self) -> dict[str, int]:
         """Component -> how many distinct values were met."""
