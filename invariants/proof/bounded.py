@@ -19,7 +19,7 @@ __all__ = ["MOST_MOVES", "SEARCH_BUDGET", "Counterexample", "Move", "Searched", 
 
 MOST_MOVES: Final = 8
 """Moves before the read."""
-SEARCH_BUDGET: Final = 60_000_000
+SEARCH_BUDGET: Final = 300_000_000
 """Z3 resource units for a whole search."""
 
 
@@ -50,6 +50,8 @@ class Counterexample:
     prompt: int
     budget: int
     most_drafts: int
+    depth: int
+    """Steps in flight at most."""
     moves: tuple[Move, ...]
     reader: Flight
     """The step that reads, as it stands when it executes."""
@@ -128,29 +130,29 @@ def _open(terms: Terms, move: str) -> bool:
     return move != "preempt" or "preempt" not in terms.assumed.closed
 
 
-def search(terms: Terms, *, most_moves: int = MOST_MOVES, budget: int = SEARCH_BUDGET) -> Searched:
-    """Look for a shortest run to a miss; among the shortest, one with the smallest item end, prompt and item start,
-    then the fewest drafts and the smallest budget."""
+def search(terms: Terms, *, depth: int = 2, most_moves: int = MOST_MOVES, budget: int = SEARCH_BUDGET) -> Searched:
+    """Look for a shortest run to a miss with at most `depth` steps in flight (2 or 3); among the shortest, one with
+    the smallest item end, prompt and item start, then the fewest drafts and the smallest budget."""
     begun = perf_counter()
     unrolled = _Unrolled(terms)
     solver = z3.SolverFor("QF_LIA", ctx=unrolled.context)
     solver.set("random_seed", 0)
-    solver.add(unrolled.at(0, unrolled.begin))
+    solver.add(unrolled.at(0, unrolled.begin), unrolled.copy(0, "depth") == depth)
     spent = 0
-    for depth in range(most_moves + 1):
-        if depth > 0:
-            solver.add(unrolled.at(depth - 1, unrolled.move))
+    for moves in range(most_moves + 1):
+        if moves > 0:
+            solver.add(unrolled.at(moves - 1, unrolled.move))
         solver.set("rlimit", max(1, budget - spent))
         solver.push()
-        solver.add(unrolled.at(depth, unrolled.bad))
+        solver.add(unrolled.at(moves, unrolled.bad))
         answer = solver.check()
         spent = _spent(solver)
         if answer == z3.unknown:
-            return Searched(found=None, searched=depth, rlimit=spent, seconds=perf_counter() - begun, exhausted=True)
+            return Searched(found=None, searched=moves, rlimit=spent, seconds=perf_counter() - begun, exhausted=True)
         if answer == z3.sat:
-            found = _read_off(unrolled, depth, _smallest(unrolled, solver, depth))
+            found = _read_off(unrolled, moves, _smallest(unrolled, solver, moves))
             seconds = perf_counter() - begun
-            return Searched(found=found, searched=depth, rlimit=_spent(solver), seconds=seconds, exhausted=False)
+            return Searched(found=found, searched=moves, rlimit=_spent(solver), seconds=seconds, exhausted=False)
         solver.pop()
     seconds = perf_counter() - begun
     return Searched(found=None, searched=most_moves, rlimit=spent, seconds=seconds, exhausted=False)
@@ -160,11 +162,11 @@ def _spent(solver: z3.Solver) -> int:
     return int(dict(list(solver.statistics())).get("rlimit count", 0))
 
 
-def _smallest(unrolled: _Unrolled, solver: z3.Solver, depth: int) -> z3.ModelRef:
+def _smallest(unrolled: _Unrolled, solver: z3.Solver, moves: int) -> z3.ModelRef:
     """Lower the numbers one after the other, each as far as the ones before it allow."""
     model = solver.model()
     goals = [unrolled.copy(0, name) for name in ("life.end", "life.prompt", "life.start", "most_drafts")]
-    goals.append(z3.Sum([unrolled.copy(step, "?number") for step in range(depth)]) if depth else None)
+    goals.append(z3.Sum([unrolled.copy(step, "?number") for step in range(moves)]) if moves else None)
     goals.append(unrolled.copy(0, "budget"))
     for goal in goals:
         if goal is None:
@@ -185,7 +187,7 @@ def _smallest(unrolled: _Unrolled, solver: z3.Solver, depth: int) -> z3.ModelRef
     return model
 
 
-def _read_off(unrolled: _Unrolled, depth: int, model: z3.ModelRef) -> Counterexample:
+def _read_off(unrolled: _Unrolled, count: int, model: z3.ModelRef) -> Counterexample:
     def number(step: int, name: str) -> int:
         value: int = model.eval(unrolled.copy(step, name), model_completion=True).as_long()
         return value
@@ -195,11 +197,11 @@ def _read_off(unrolled: _Unrolled, depth: int, model: z3.ModelRef) -> Counterexa
         return run
 
     moves = []
-    for step in range(depth):
+    for step in range(count):
         move = unrolled.moves[number(step, "?move")]
         encoded = 0 if state(step + 1).life.omitted > state(step).life.omitted else 1
         moves.append(Move(move.name, number(step, "?number"), encoded, state(step + 1)))
-    begin, end = state(0), state(depth)
+    begin, end = state(0), state(count)
     reader = end.first.flight
     back = 0
     if unrolled.terms.assumed.reader == "any":
@@ -210,6 +212,7 @@ def _read_off(unrolled: _Unrolled, depth: int, model: z3.ModelRef) -> Counterexa
         prompt=begin.life.prompt,
         budget=begin.budget,
         most_drafts=begin.most_drafts,
+        depth=begin.depth,
         moves=tuple(moves),
         reader=reader,
         back=back,

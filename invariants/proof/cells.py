@@ -42,6 +42,9 @@ class Column:
         )
 
 
+SEVERAL_STAGES = 6
+"""Moves before the read with three steps in flight."""
+
 _STAYING = frozenset({"preempt", "abort"})
 
 COLUMNS: tuple[Column, ...] = (
@@ -86,8 +89,12 @@ class Cell:
             return f"unbounded numbers, any depth; {len(self.proof.obligations)} obligations"
         if self.search is None:
             return "no obligation was decided"
+        if self.found is not None and self.found.depth == 2:
+            return f"a run of {len(self.found)} actions; none shorter with numbers up to 8 and two steps in flight"
         if self.found is not None:
-            return f"a run of {len(self.found)} actions, none shorter with numbers up to 8 and two steps in flight"
+            return (
+                f"a run of {len(self.found)} actions with {self.found.depth} steps in flight; with two, none was found"
+            )
         end = "the solver's budget ran out" if self.search.exhausted else "the bound on actions was reached"
         return f"not proved; no miss within {self.search.searched + 1} actions, where {end}"
 
@@ -139,6 +146,10 @@ def cell(
     if verdict is Verdict.UNKNOWN:
         terms = Terms(guard=guard, arithmetic=rules, assumed=column.assumed(anywhere=anywhere))
         searched = search(terms, most_moves=most_moves, budget=search_budget)
+        if searched.found is None and most_moves >= SEVERAL_STAGES:
+            # Nothing with two steps in flight, as on one stage: several pipeline stages have more.
+            deeper = search(terms, depth=3, most_moves=SEVERAL_STAGES, budget=search_budget)
+            searched = deeper if deeper.found is not None else searched
         if searched.found is not None:
             verdict = Verdict.VIOLATED
     return Cell(guard=guard.name, column=column, anywhere=anywhere, verdict=verdict, proof=report, search=searched)

@@ -18,7 +18,6 @@ from outlives.model.world import World
 from ..verdict import Step
 from .bounded import Counterexample, Move
 from .cells import Column
-from .pipeline import DEPTH
 
 __all__ = ["Rerun", "rerun", "setup_of", "world_of"]
 
@@ -48,7 +47,7 @@ def setup_of(counterexample: Counterexample) -> Setup:
         slots=length,
         budget=counterexample.budget,
         drafts=counterexample.most_drafts,
-        depth=DEPTH,
+        depth=counterexample.depth,
     )
 
 

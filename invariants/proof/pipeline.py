@@ -18,10 +18,10 @@ from . import relation
 from .life import EMPTY, Flight, Life, Terms, landed
 from .relation import Phase
 
-__all__ = ["DEPTH", "EMPTY_RUN", "MOVES", "Run", "Slot", "begins", "misses"]
+__all__ = ["DEEPEST", "EMPTY_RUN", "MOVES", "Run", "Slot", "begins", "misses"]
 
-DEPTH = 2
-"""Steps in flight at most, as in asynchronous scheduling on one stage."""
+DEEPEST = 3
+"""Steps in flight at most; how many of them a run uses is one of its numbers."""
 
 
 class Slot(NamedTuple):
@@ -41,12 +41,15 @@ class Run(NamedTuple):
     """Tokens per step. Constant."""
     most_drafts: int
     """Constant."""
+    depth: int
+    """Steps in flight at most, 2 as in asynchronous scheduling on one stage, or 3. Constant."""
     decoding: int
     """1: a step of this admission has sampled."""
     used: int
     """Slots that are taken; the first is the oldest."""
     first: Slot
     second: Slot
+    third: Slot
     tokens: int
     """Scratch: tokens of the step being built."""
     drafts: int
@@ -56,7 +59,7 @@ class Run(NamedTuple):
 
 
 _FREE = Slot(landed(), 0)
-EMPTY_RUN = Run(EMPTY, 0, 0, 0, 0, _FREE, _FREE, 0, 0, 0)
+EMPTY_RUN = Run(EMPTY, 0, 0, 0, 0, 0, _FREE, _FREE, _FREE, 0, 0, 0)
 """The shape of a run, all zeros."""
 
 Next = Run | Refusal
@@ -75,6 +78,10 @@ def begins(terms: Terms, run: Run) -> bool:  # noqa: ARG001
         and run.first.encodes == 0
         and run.second.flight.active == 0
         and run.second.encodes == 0
+        and run.third.flight.active == 0
+        and run.third.encodes == 0
+        and run.depth >= 2
+        and run.depth <= DEEPEST
         and run.budget >= 1
         and run.budget <= 8
         and run.most_drafts >= 0
@@ -95,7 +102,7 @@ def _only_running(terms: Terms, run: Run) -> Next:
 
 
 def _only_with_place(terms: Terms, run: Run) -> Next:  # noqa: ARG001
-    if run.used >= DEPTH:
+    if run.used >= run.depth:
         return Refusal("pipeline-full")
     return run
 
@@ -145,9 +152,16 @@ def _push(terms: Terms, run: Run) -> Next:  # noqa: ARG001
     run = run._replace(life=run.life._replace(flight=landed()), used=run.used + 1, planned=0)
     if flight.share > 0:
         run = run._replace(decoding=1)
+    return _placed(run, slot)
+
+
+def _placed(run: Run, slot: Slot) -> Run:
+    """The slot is the last of those that are taken."""
     if run.used == 1:
         return run._replace(first=slot)
-    return run._replace(second=slot)
+    if run.used == 2:
+        return run._replace(second=slot)
+    return run._replace(third=slot)
 
 
 def _floor(terms: Terms, run: Run) -> Next:
@@ -155,28 +169,39 @@ def _floor(terms: Terms, run: Run) -> Next:
 
 
 def _land(terms: Terms, run: Run, accepted: int) -> Next:
-    """The oldest step leaves the pipeline; the one behind it is shifted by its rejections."""
+    """The oldest step leaves the pipeline; those behind it are shifted by its rejections."""
     if run.used < 1:
         return Refusal("pipeline-empty")
-    flight, behind = run.first.flight, run.second.flight
-    run = run._replace(used=run.used - 1, first=run.second, second=_FREE, tokens=flight.tokens, drafts=flight.drafts)
+    flight = run.first.flight
+    run = run._replace(used=run.used - 1, tokens=flight.tokens, drafts=flight.drafts)
+    first, second = run.second, run.third
     if flight.active == 0:
         if accepted != 0:
             return Refusal("no-such-output")
-        return run
-    sampled = 1 if flight.share > 0 else 0
+        return run._replace(first=first, second=second, third=_FREE)
+    sampled = 0
+    if flight.share > 0:
+        sampled = 1
     life = run.life._replace(flight=flight)
     if flight.live == 1:
         taken = relation.take_live(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1)
-        if behind.live == 1:
-            shifted = relation.shift(terms, behind, flight.drafts - accepted, flight.share, flight.drafts)
-            run = run._replace(first=run.first._replace(flight=shifted))
     else:
         taken = relation.take_stale(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1, 0)
-        if behind.active == 1 and behind.live == 0:
-            settled = behind._replace(margin=0, draft_margin=0)
-            run = run._replace(first=run.first._replace(flight=settled))
-    return _lived(run._replace(planned=sampled), taken)
+    first = first._replace(flight=_behind(terms, first.flight, flight, accepted))
+    second = second._replace(flight=_behind(terms, second.flight, flight, accepted))
+    return _lived(run._replace(first=first, second=second, third=_FREE, planned=sampled), taken)
+
+
+def _behind(terms: Terms, flight: Flight, landing: Flight, accepted: int) -> Flight:
+    """A step behind the one that lands. Where that one is stale, so is every one of its admission: nothing moves them,
+    and they have one step less before them (their margins are no longer kept)."""
+    if flight.active == 0:
+        return flight
+    if landing.live == 0:
+        if flight.live == 0:
+            return flight._replace(margin=0, draft_margin=0)
+        return flight
+    return relation.shift(terms, flight, landing.drafts - accepted, landing.share, landing.drafts)
 
 
 def _process(terms: Terms, run: Run, accepted: int) -> Next:
@@ -191,17 +216,19 @@ def _preempt(terms: Terms, run: Run) -> Next:
     preempted = relation.preempt(terms, run.life)
     if isinstance(preempted, Refusal):
         return preempted
-    first, second = run.first, run.second
     run = run._replace(
         life=preempted._replace(flight=landed()),
         decoding=0,
         used=run.used + 1,
-        first=first._replace(flight=first.flight._replace(live=0)),
-        second=second._replace(flight=second.flight._replace(live=0)),
+        first=_with(run.first, live=0),
+        second=_with(run.second, live=0),
+        third=_with(run.third, live=0),
     )
-    if run.used == 1:
-        return run._replace(first=_FREE)
-    return run._replace(second=_FREE)
+    return _placed(run, _FREE)
+
+
+def _with(slot: Slot, **changed: int) -> Slot:
+    return slot._replace(flight=slot.flight._replace(**changed))
 
 
 def _evict(terms: Terms, run: Run) -> Next:
@@ -211,11 +238,15 @@ def _evict(terms: Terms, run: Run) -> Next:
     if isinstance(evicted, Refusal):
         return evicted
     run = run._replace(life=evicted)
-    if "A1" in terms.assumed.relaxed and run.first.encodes == 0:
-        run = run._replace(first=run.first._replace(flight=run.first.flight._replace(present=0)))
-        if run.second.encodes == 0:
-            return run._replace(second=run.second._replace(flight=run.second.flight._replace(present=0)))
-    return run
+    if "A1" not in terms.assumed.relaxed or run.first.encodes == 1:
+        return run
+    run = run._replace(first=_with(run.first, present=0))
+    if run.second.encodes == 1:
+        return run
+    run = run._replace(second=_with(run.second, present=0))
+    if run.third.encodes == 1:
+        return run
+    return run._replace(third=_with(run.third, present=0))
 
 
 _PLACE = Phase(_only_with_place)
