@@ -8,6 +8,7 @@ from .breadth import breadth_first
 from .checkpoint import BadCheckpoint, Checkpoint
 from .exploration import ActionCount, Exploration
 from .interned import interned_search
+from .shortest import Shortest, explore, shortest
 
 __all__ = [
     "ActionCount",
@@ -16,6 +17,9 @@ __all__ = [
     "Checkpoint",
     "Exploration",
     "Progress",
+    "Shortest",
     "breadth_first",
+    "explore",
     "interned_search",
+    "shortest",
 ]

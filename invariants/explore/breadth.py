@@ -19,7 +19,7 @@ from .care import Careful
 from .checkpoint import Checkpoint
 from .exploration import Exploration
 from .judge import Judge, chosen
-from .outcome import NO_PARENT, Tally, compose
+from .outcome import FOUND, NO_PARENT, Tally, compose
 
 __all__ = ["breadth_first"]
 
@@ -31,15 +31,18 @@ def breadth_first(
     listener: Listener | None = None,
     properties: Sequence[str] | None = None,
     checkpoint: Checkpoint | None = None,
+    initial: Sequence[Any] | None = None,
+    stop_when_found: bool = False,
 ) -> Exploration:
     """Every state of the model's scope, or as far as the bounds allow.
 
-    `properties` restricts what is judged (None: all). With a `checkpoint` the search goes on from its file if there is
-    one, and keeps itself there. Raises `BadModel` where the model breaks its contract, `UnknownName` for an unknown
-    property, `BadCheckpoint`. Ctrl-C ends the search like a bound, with `interrupted` set.
+    `properties` restricts what is judged (None: all), `initial` replaces the model's initial states, `stop_when_found`
+    ends the search once every judged property is violated. With a `checkpoint` the search goes on from its file if
+    there is one, and keeps itself there. Raises `BadModel` where the model breaks its contract, `UnknownName` for an
+    unknown property, `BadCheckpoint`. Ctrl-C ends the search like a bound, with `interrupted` set.
     """
     with seldom_collecting():
-        return _Search(model, bounds or Bounds(), listener, properties, checkpoint).run()
+        return _Search(model, bounds or Bounds(), listener, properties, checkpoint, initial, stop_when_found).run()
 
 
 class _Search:
@@ -52,9 +55,12 @@ class _Search:
         listener: Listener | None,
         properties: Sequence[str] | None,
         checkpoint: Checkpoint | None,
+        initial: Sequence[Any] | None,
+        stop_when_found: bool,
     ) -> None:
+        self.stop_when_found = stop_when_found
         self.checkpoint = checkpoint
-        self.careful = Careful(model)
+        self.careful = Careful(model, initial)
         self.judge = Judge(self.careful, chosen(model.properties(), properties))
         self.bounds = bounds
         self.meter = Meter(bounds, listener)
@@ -117,6 +123,8 @@ class _Search:
                 tally.levels[-1] = len(states) - tally.end
                 self.halfway = False
                 stop = self.meter.look(level, len(states), tally.transitions, len(states) - tally.done)
+                if self.stop_when_found and self.judge.all_found:
+                    return FOUND
                 if stop:
                     return stop
                 if self.checkpoint is not None and tally.done % 256 == 0 and self.checkpoint.due:

@@ -4,7 +4,7 @@ Belongs here: the one place where engines of this package call `next_state` and 
 model which is not deterministic or changes a state under our hands.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from outlives.model.contract import Action, Model, Refusal
@@ -49,14 +49,15 @@ def in_order(actions: Iterable[Action]) -> list[Action]:
 class Careful:
     """A model behind glass. Every method raises `BadModel` where the model breaks its contract."""
 
-    def __init__(self, model: Model[Any]) -> None:
+    def __init__(self, model: Model[Any], initial: Sequence[Any] | None = None) -> None:
         self.model = model
+        self._initial = initial
         self._audited = 0
 
     def initial_states(self) -> list[Any]:
-        """The initial states, in the model's order, without repetitions."""
+        """The initial states, in the model's order (or as they were given), without repetitions."""
         try:
-            states = list(self.model.initial_states())
+            states = list(self.model.initial_states() if self._initial is None else self._initial)
         except Exception as error:
             raise BadModel(f"the model's initial_states raised {told(error)}.") from error
         for state in states:

@@ -19,8 +19,8 @@ from .checkpoint import Checkpoint
 from .components import ComponentModel
 from .exploration import Exploration
 from .judge import Judge, chosen
-from .loop import Loop, written_out
-from .outcome import NO_PARENT, Tally, compose
+from .loop import BundleTable, Loop, written_out
+from .outcome import FOUND, NO_PARENT, Tally, compose
 from .packed_judge import PackedJudge
 from .tables import Entry, MoveTable, Packing, TooNarrow, move_tables
 
@@ -44,6 +44,8 @@ def interned_search(
     listener: Listener | None = None,
     properties: Sequence[str] | None = None,
     checkpoint: Checkpoint | None = None,
+    initial: Sequence[Any] | None = None,
+    stop_when_found: bool = False,
     width: int = _WIDTH,
 ) -> Exploration:
     """As `breadth_first`, for a model that is also a `ComponentModel`; the same record, save seconds and details.
@@ -59,7 +61,7 @@ def interned_search(
     with seldom_collecting():
         while True:
             try:
-                return _Search(model, meter, properties, widths, checkpoint, saved).run()
+                return _Search(model, meter, properties, widths, checkpoint, saved, initial, stop_when_found).run()
             except TooNarrow as narrow:
                 widths[narrow.component] *= 2
 
@@ -75,11 +77,14 @@ class _Search:
         widths: dict[str, int],
         checkpoint: Checkpoint | None,
         saved: Mapping[str, Any] | None,
+        initial: Sequence[Any] | None,
+        stop_when_found: bool,
     ) -> None:
+        self.stop_when_found = stop_when_found
         self.checkpoint = checkpoint
         self.saved = saved
         self.model = model
-        self.careful = Careful(model)
+        self.careful = Careful(model, initial)
         self.judge = Judge(self.careful, chosen(model.properties(), properties))
         self.meter = meter
         self.tally = Tally()
@@ -95,6 +100,7 @@ class _Search:
         self.fired: dict[str, int] = {}
         self.refused: dict[str, dict[str, int]] = {}
         """What a checkpoint brought; the tables count the rest."""
+        self.bundles: list[BundleTable] = []
         self.halfway = False
         """Inside the step from one consistent record to the next: not to be saved."""
 
@@ -140,7 +146,7 @@ class _Search:
     def _levels(self) -> str | None:
         """Search until nothing new is found (None) or a bound is met, which is named."""
         tally, states, bounds = self.tally, self.states, self.meter.bounds
-        loop, limit = self._loop(), bounds.states or 1 << 62
+        loop, limit = self._loop(), bounds.states or 0
         while tally.done < len(states):
             if tally.done == tally.end:
                 stop = tally.next_level(bounds.depth)
@@ -154,6 +160,8 @@ class _Search:
                 self.halfway = False
                 waiting = len(states) - tally.done
                 stop = self.meter.look(level, len(states), tally.transitions, waiting, tally.done - done)
+                if self.stop_when_found and self.judge.all_found:
+                    return FOUND
                 if stop:
                     return stop
                 if self.checkpoint is not None and self.checkpoint.due:
@@ -213,8 +221,9 @@ class _Search:
                 raise checkpoint.refuse(f"one of {', '.join(map(str, entry.actions))} now leads to an unknown state")
 
     def _loop(self) -> Loop:
-        return written_out(
+        loop, self.bundles = written_out(
             self.moves,
+            self.meter.bounds.states is not None,
             {
                 "states": self.states,
                 "parents": self.tally.parents,
@@ -226,6 +235,7 @@ class _Search:
                 "watch": self._watch,
             },
         )
+        return loop
 
     def _skip(self, number: int) -> None:  # noqa: ARG002
         self.tally.outside += 1
@@ -289,6 +299,8 @@ class _Search:
         fired = dict(self.fired)
         refused = {name: dict(reasons) for name, reasons in self.refused.items()}
         situations = dict(self.judge.situations)
+        for bundle in self.bundles:
+            bundle.settle()
         for table in self.moves:
             for entry in table.values():
                 if not entry.visits:

@@ -56,6 +56,11 @@ class Judge:
         self.on_fair_runs = progress if fair else []
         self._fair = FairJudge(careful.model) if fair else None
 
+    @property
+    def all_found(self) -> bool:
+        """Whether every property is violated already."""
+        return len(self.found) == len(self.properties) > 0
+
     def initial(self, state: Any, index: int) -> None:
         """An initial state, judged as the contract says: as (state, None, state)."""
         self.transition(state, None, state, index, new=index)

@@ -15,9 +15,11 @@ from .care import Careful
 from .exploration import ActionCount, Exploration
 from .judge import Finding, Judge
 
-__all__ = ["NO_PARENT", "SHORTEST", "Tally", "compose"]
+__all__ = ["FOUND", "NO_PARENT", "SHORTEST", "Tally", "compose"]
 
 SHORTEST = "shortest possible"
+FOUND = "the first violation"
+"""Why a search stops that was asked for nothing more."""
 NO_PARENT = 0xFFFFFFFF
 """The parent of an initial state. So one search holds at most 4,294,967,295 states."""
 
