@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import z3
-from outlives.model.lifetime import Counters, Guard
+from outlives.model.lifetime import Counters, Guard, confirmed
 
 from ..verdict import Result, Verdict
 from .executor import execute, symbol, term_of
-from .lemmas import Lemma, initial
+from .lemmas import READER, Lemma, initial
 from .life import Life, Terms
 from .theorem import BUDGET, ProofReport, Relation, Solved, obligation_formulas, prove, solve
 
-__all__ = ["Check", "differ", "judge", "necessity", "results", "vacuity"]
+__all__ = ["Check", "differ", "judge", "necessity", "results", "unchecked_read", "vacuity"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +124,23 @@ def differ(first: Guard, second: Guard, where: Callable[[Counters], bool], budge
         return bool(other)
 
     return solve([term_of(execute(different, context=context).merge(), context)], budget)
+
+
+def unchecked_read(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) -> Solved:
+    """Is *confirmed* the weakest threshold for readers anywhere? `unsat`: yes, in a running request whose item is begun
+    (start < computed) and which can be dispatched again, the next step may read the item without the gate having looked
+    at it exactly when confirmed < end <= computed. So releasing it then would be wrong, and keeping it longer is not
+    needed: what ends above computed is looked at again."""
+    relation = Relation(terms)
+    dispatch = next(extracted for extracted in relation.transitions if extracted.name == "dispatch")
+    life = relation.state
+    reads = dispatch.moved(relation.formula("premise of READER", READER.premise or READER.holds))
+    unseen = (life.end <= life.counters.computed).term
+    exposed = z3.And((life.end > confirmed(life.counters)).term, unseen)
+    choices = [symbol(f"?{name}", relation.context).term == 1 for name in ("count", "track")]
+    situation = [(life.flight.active == 0).term, (life.start < life.counters.computed).term, dispatch.enabled]
+    hypotheses = [relation.lemma(lemma) for lemma in lemmas]
+    return solve([*hypotheses, *situation, *choices, z3.And(reads, unseen) != exposed], budget)
 
 
 def judge(terms: Terms, *, budget: int = BUDGET, seed: int = 0) -> tuple[ProofReport, tuple[Check, ...]]:
