@@ -44,8 +44,9 @@ def why_counters(_before: State, _action: Action | None, after: State) -> str:
     return "; ".join(_bad_counters(after))
 
 
-def output_with_drafts(before: State, action: Action | None, after: State) -> bool:
-    return action is not None and action.name == "reject" and len(after.steps) < len(before.steps)
+def output_processed(before: State, action: Action | None, after: State) -> bool:
+    processed = action is not None and action.name in ("accept", "reject") and len(after.steps) < len(before.steps)
+    return processed and bool(before.steps[0].parts)
 
 
 # --- placeholders are kept ----------------------------------------------------------------------------------------
@@ -111,8 +112,9 @@ def all_finished(_before: State, _action: Action | None, end: State) -> bool:
     return bool(end.misses) or all(request.status in (ABSENT, FINISHED) for request in end.requests)
 
 
-def someone_unfinished(_before: State, _action: Action | None, after: State) -> bool:
-    return any(request.status not in (ABSENT, FINISHED) for request in after.requests)
+def someone_unfinished(before: State, _action: Action | None, _end: State) -> bool:
+    """Judged by the fair run from `before`."""
+    return any(request.status not in (ABSENT, FINISHED) for request in before.requests)
 
 
 def why_stuck(world: World, end: State) -> str:

@@ -25,6 +25,7 @@ from outlives.model.contract import (
     Refusal,
     SetupModel,
     TableModel,
+    WeightedModel,
 )
 from outlives.model.errors import BadModel
 
@@ -218,8 +219,11 @@ def machine_class(
         members["waits_for_setup"] = True
         members["begin_rule"] = begin
     table = model.action_table if isinstance(model, TableModel) else None
+    weights = model.action_weights if isinstance(model, WeightedModel) else {}
     for action in action_names(model) if table is None else table:
-        members[f"rule_{action}"] = _picked_rule(model, action) if table is None else _table_rule(action, table)
+        for copy in range(max(1, weights.get(action, 1))):
+            made = _picked_rule(model, action) if table is None else _table_rule(action, table)
+            members[f"rule_{action}_{copy}" if copy else f"rule_{action}"] = made
     if not any(member.startswith("rule_") for member in members):
         raise BadModel("the model has no action: its action_table is empty.")
     return type(name, (ModelMachine,), members)

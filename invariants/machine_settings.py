@@ -60,7 +60,7 @@ class MachineSettings:
 
 MACHINE_PROFILES: Mapping[str, MachineSettings] = {
     "quick": MachineSettings(name="quick", cases=50, steps=20),
-    "ci": MachineSettings(name="ci", cases=300, steps=40),
+    "ci": MachineSettings(name="ci", cases=1_000, steps=40),
     "nightly": MachineSettings(name="nightly", cases=20_000, steps=80),
     "debug": MachineSettings(name="debug", cases=20, steps=20, verbose=True),
 }

@@ -88,6 +88,18 @@ def _read_ahead(before: State, action: Action | None, _after: State) -> bool:
     )
 
 
+def _drafted(before: State, action: Action | None, after: State) -> bool:
+    if before.setup.look_ahead == 0 or action is None or action.name not in ("accept", "reject", "execute"):
+        return False
+    del after
+    step = next((step for step in before.steps if step.executed == 0), None)
+    return step is not None and bool(step.parts)
+
+
+def _rejected(before: State, action: Action | None, after: State) -> bool:
+    return action is not None and action.name == "reject" and len(after.steps) < len(before.steps)
+
+
 def _beside_strangers(before: State, action: Action | None, after: State) -> bool:
     del before
     return action is not None and action.name in ("schedule", "resume") and after.book.strangers > 0
@@ -115,6 +127,8 @@ SITUATIONS = (
     _situation("IDLE-HIT", "an idle entry was referenced again", _hit),
     _situation("EVICTED", "an entry was evicted", _evicted),
     _situation("STALE-OUTPUT", "an output arrived after its request was preempted or gone", _stale_output),
+    _situation("REJECTED", "drafts were rejected", _rejected),
+    _situation("DRAFTER-READ", "a drafter read past the window of its step", _drafted),
     _situation("READ-AHEAD", "the drafter's look-ahead reached an item that the target did not read", _read_ahead),
     _situation("STRANGERS-HELD", "a pass was made while strangers held slots", _beside_strangers),
 )
@@ -123,6 +137,6 @@ SITUATIONS = (
 ROUTE_SITUATIONS: Mapping[str, tuple[str, ...]] = {
     "preempt": ("SITUATION-PREEMPTED-IN-PASS", "SITUATION-PREEMPTED-BETWEEN"),
     "abort": ("SITUATION-ABORTED",),
-    "look-ahead": ("SITUATION-READ-AHEAD",),
+    "look-ahead": ("SITUATION-DRAFTER-READ",),
 }
 """Open route -> the situations, one of which must have arisen for the route to have been taken."""

@@ -3,6 +3,7 @@
 Belongs here: only what every engine, report and command shares. Engines build these; reports read them.
 """
 
+import builtins
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -72,7 +73,7 @@ class Trace:
     shrink: Mapping[str, Any] = field(default_factory=dict)
     """How it shrank: `found_length`, `final_length`, `found_numbers`, `final_numbers`, `seconds`, as far as known."""
 
-    @property
+    @builtins.property  # the field above has the name of the decorator
     def actions(self) -> tuple[Action, ...]:
         """The actions, in order, refused ones included."""
         return tuple(step.action for step in self.steps if step.action is not None)

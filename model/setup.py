@@ -166,15 +166,13 @@ class Scope(NamedTuple):
         """
         if self.base is not None and arguments.get("numbers", "base") == "base":
             numbers: Mapping[str, Argument] = self.base
-            table = {name: Range(0, 1 << 40) for name in self.table()}
+            table = dict.fromkeys(self.table(), Range(0, 1 << 40))
         else:
             numbers = arguments
             table = {name: span for name, span in self.table().items() if isinstance(span, Range)}
 
-        def number(name: str, default: int | None = None) -> int:
-            span = table.get(name)
-            if not isinstance(span, Range):
-                return self.items.low if default is None else default
+        def number(name: str) -> int:
+            span = table.get(name, self.items)  # the one number that is not drawn where its range is a single one
             return clamp(numbers.get(name, span.low), span.low, span.high)
 
         requests = []
@@ -183,7 +181,7 @@ class Scope(NamedTuple):
             name = request_name(request)
             items = []
             end = 0
-            for item in range(number(f"{name}_items", self.items.low)):
+            for item in range(number(f"{name}_items")):
                 start = end + number(f"{name}_lead{item}")
                 length = number(f"{name}_length{item}")
                 items.append(Item(start, length, key_name(key), length))
@@ -191,7 +189,14 @@ class Scope(NamedTuple):
                 end = start + length
             prompt = number(f"{name}_prompt") if self.anywhere else end + number(f"{name}_tail")
             requests.append(RequestSetup(max(1, prompt), number(f"{name}_outputs"), tuple(items)))
+        # Room for the largest item, as far as the scope has it: a request that can never fit says nothing.
+        largest = max((item.length for asked in requests for item in asked.items), default=1)
         plain = {name: number(name) for name in Setup._fields if name != "requests"}
+        needed = {"slots": largest, "budget": largest if plain["whole_items"] == 1 else 1}
+        if plain["encoder_budget"] != NO_LIMIT:
+            needed["encoder_budget"] = largest
+        for name, least in needed.items():
+            plain[name] = max(plain[name], min(least, table[name].high))
         if self.anywhere:
             # An item that reaches past the prompt cannot be asked to fit one chunk whole: it would wait for ever.
             plain["whole_items"] = 0

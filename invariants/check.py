@@ -1,0 +1,349 @@
+"""`outlives check`: every engine on one configuration, and what that adds up to.
+
+Belongs here: which engines run on what, how their answers are combined, and the checks of the engines against each
+other. Nothing is printed here; the caller renders the `Run`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.state import State
+from outlives.model.world import ROUTES, World
+
+from .configuration import Configuration
+from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
+from .machine_settings import MachineSettings
+from .report.content import Run, Violation, explain
+from .scopes import NAMED_SCOPES
+from .situations import ROUTE_SITUATIONS, SITUATIONS, is_situation
+from .trace_file import write_trace
+from .verdict import Result, Trace, Verdict
+
+__all__ = ["ENGINES", "CheckRun", "check"]
+
+ENGINES = ("machine", "exhaustive", "proof")
+
+Advance = Callable[..., None]
+ProgressFactory = Callable[[int | None, str], AbstractContextManager[Advance]]
+
+_SHORTEST_STATES = 60_000
+"""States that the search for a shorter trace may visit."""
+
+
+@dataclass(slots=True)
+class CheckRun:
+    """A check under way: what is known so far, so that an interrupted run can be reported as well."""
+
+    configuration: Configuration
+    engines: Sequence[str]
+    settings: MachineSettings
+    seed: int
+    folder: Path
+    progress: ProgressFactory
+    results: list[Result] = field(default_factory=list)
+    traces: list[tuple[str, Trace, Path]] = field(default_factory=list)
+    situations: dict[str, int] = field(default_factory=dict)
+    fired: dict[str, int] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def check(run: CheckRun) -> Run:
+    """Run the engines one after the other. Ctrl-C ends the run with what is known by then."""
+    world = run.configuration.world()
+    stages: Mapping[str, Callable[[CheckRun, World], None]] = {
+        "machine": _machine,
+        "exhaustive": _exhaustive,
+        "proof": _proof,
+    }
+    try:
+        for engine in ENGINES:
+            if engine in run.engines:
+                stages[engine](run, world)
+                run.done.append(engine)
+    except KeyboardInterrupt:
+        run.interrupted = True
+    return _summary(run, world)
+
+
+# --- the engines --------------------------------------------------------------------------------------------------
+
+
+def _model(run: CheckRun, world: World) -> SchedulerModel:
+    judged = (*run.configuration.judged(world), *SITUATIONS)
+    return SchedulerModel(world, run.configuration.scope(), judged)
+
+
+def _machine(run: CheckRun, world: World) -> None:
+    model = _model(run, world)
+    with run.progress(run.settings.cases, "machine") as advance:
+
+        def tell(at: MachineProgress) -> None:
+            advance(at.cases, at.text)
+
+        try:
+            seen = run_machine(
+                model,
+                settings=run.settings,
+                seed=run.seed,
+                out=run.folder,
+                progress=tell,
+                write_trace=lambda trace, path: _keep(write_trace(trace, run.configuration, path)),
+            )
+        except MachineInterrupted as stop:
+            _take_machine(run, world, stop.partial)
+            raise
+    _take_machine(run, world, seen)
+
+
+def _keep(_path: Path) -> None:
+    """The machine does not need the path of what was written before shrinking."""
+
+
+def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
+    for result in seen.results:
+        if is_situation(result.property):
+            continue
+        trace = result.trace
+        if trace is not None:
+            trace = _shortest(run, world, trace)
+            _write(run, "machine", trace)
+        run.results.append(replace(result, trace=trace))
+    _count(run, seen.situations)
+    for action, times in seen.fired.items():
+        run.fired[action] = run.fired.get(action, 0) + times
+
+
+def _shortest(run: CheckRun, world: World, trace: Trace) -> Trace:
+    """Search every shorter run with the same numbers, breadth-first: a shorter trace, or the fact that none exists."""
+    from .explore import Bounds, breadth_first
+
+    length = len(trace.actions)
+    first = trace.steps[0].state
+    if not isinstance(first, State) or length == 0:
+        return trace
+    model = _At(_model(run, world), first)
+    found = breadth_first(model, bounds=Bounds(states=_SHORTEST_STATES, depth=length), properties=(trace.property,))
+    for result in found.results():
+        if result.trace is not None:
+            shrink = {**trace.shrink, "final_length": len(result.trace.actions)}
+            return replace(result.trace, shortest="shortest possible with these numbers", shrink=shrink)
+    return replace(trace, shortest=f"shrunk; not proved shortest (searched to depth {found.searched})")
+
+
+class _At:
+    """The model, begun in one state."""
+
+    def __init__(self, model: SchedulerModel, state: State) -> None:
+        self._model = model
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def initial_states(self) -> Iterable[State]:
+        return (self._state,)
+
+
+def _starts(run: CheckRun) -> list[tuple[str, State]]:
+    """The setups that the exhaustive engine visits whole: the scenario's small equivalent, or the named scopes."""
+    scenario = run.configuration.scenario_record()
+    if scenario is not None:
+        return [(f"{scenario.name} (small)", initial_state(scenario.small.setup({"numbers": "base"})))]
+    model = _model(run, run.configuration.world())
+    starts: list[tuple[str, State]] = []
+    for named in NAMED_SCOPES:
+        state = model.initial_state(named.numbers)
+        if all(state != other for _, other in starts):
+            starts.append((named.name, state))
+    return starts
+
+
+def _exhaustive(run: CheckRun, world: World) -> None:
+    from .explore import Bounds, breadth_first
+
+    starts = _starts(run)
+    rows: dict[str, list[Result]] = {}
+    names = []
+    states = 0
+    with run.progress(len(starts), "exhaustive") as advance:
+        for number, (name, state) in enumerate(starts):
+            found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=2_000_000))
+            names.append(f"{name} {found.states:,}")
+            states += found.states
+            for result in found.results():
+                rows.setdefault(result.property, []).append(result)
+            _count(run, found.situations)
+            for action, count in found.actions.items():
+                run.fired[action] = run.fired.get(action, 0) + count.fired
+            advance(number + 1)
+            if found.stopped == "Ctrl-C":
+                _take_exhaustive(run, rows, names, states)
+                raise KeyboardInterrupt
+    _take_exhaustive(run, rows, names, states)
+
+
+def _take_exhaustive(run: CheckRun, rows: Mapping[str, list[Result]], names: Sequence[str], states: int) -> None:
+    order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.EXHAUSTED, Verdict.VACUOUS)
+    for name, each in rows.items():
+        if is_situation(name):
+            continue
+        worst = min(each, key=lambda row: (order.index(row.verdict), len(row.trace.actions) if row.trace else 0))
+        coverage = worst.coverage
+        if worst.verdict in (Verdict.EXHAUSTED, Verdict.VACUOUS):
+            coverage = f"all {states:,} states of {len(names)} scopes" if len(names) > 1 else f"all {names[0]} states"
+        result = replace(
+            worst, engine="exhaustive", coverage=coverage, details={**worst.details, "scopes": list(names)}
+        )
+        if result.trace is not None:
+            _write(run, "exhaustive", result.trace)
+        run.results.append(result)
+
+
+def _proof(run: CheckRun, world: World) -> None:
+    from .proof_row import proof_row
+
+    with run.progress(None, "proof"):
+        result = proof_row(run.configuration, world)
+    if result.trace is not None:
+        _write(run, "proof", result.trace)
+    run.results.append(result)
+
+
+# --- what it adds up to -------------------------------------------------------------------------------------------
+
+
+def _count(run: CheckRun, situations: Mapping[str, int]) -> None:
+    for name, times in situations.items():
+        run.situations[name] = run.situations.get(name, 0) + times
+
+
+def _write(run: CheckRun, engine: str, trace: Trace) -> None:
+    path = write_trace(trace, run.configuration, run.folder / f"{engine}-{trace.property}")
+    run.traces.append((engine, trace, path))
+
+
+def _disagreements(run: CheckRun, world: World) -> list[Result]:
+    """Where one engine says violated and another, on the same ground, that it cannot be."""
+    proved = [row for row in run.results if row.engine == "proof" and row.verdict is Verdict.PROVED]
+    missed = [
+        row
+        for row in run.results
+        if row.property == "GATHER-AFTER-FREE" and row.verdict is Verdict.VIOLATED and row.engine != "proof"
+    ]
+    if proved and missed and windows_are_checked(world):
+        return [
+            Result(
+                engine=f"proof, {missed[0].engine}",
+                property="ENGINES-AGREE",
+                verdict=Verdict.DISAGREE,
+                coverage=f"{proved[0].property} is proved, but {missed[0].engine} found a read of a missing key",
+                note="one of the engines, or the relation that is proved about, is wrong: keep the trace",
+            )
+        ]
+    return []
+
+
+def windows_are_checked(world: World) -> bool:
+    """Whether the profile's gate looks at all that its worker needs: what the proof assumes as A2 and A3.
+
+    Releases before 0.24.0 whose gate overlooks the drafter's look-ahead break this by themselves.
+    """
+    switches = world.switches
+    looks = switches.gate_look_ahead == 1 and switches.gate_shortcut == 0 and switches.whole_cut_look_ahead == 1
+    return switches.tolerate_look_ahead == 1 or looks
+
+
+def _summary(run: CheckRun, world: World) -> Run:
+    run.results.extend(_disagreements(run, world))
+    sampled = {"machine", "exhaustive"} & set(run.done)
+    open_routes = [route for route in ROUTES if route not in world.closed]
+    vacuous: list[str] = []
+    not_reached: list[str] = []
+    if sampled and not run.interrupted:
+        for route in open_routes:
+            if route == "look-ahead" and run.configuration.scope().look_ahead.high == 0:
+                continue
+            if not any(run.situations.get(name) for name in ROUTE_SITUATIONS[route]):
+                vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
+        not_reached += [f"action {name} never fired" for name, times in run.fired.items() if not times]
+        not_reached += [
+            f"never: {situation.phrase}" for situation in SITUATIONS if not run.situations.get(situation.name)
+        ]
+    return Run(
+        title=_title(run, world),
+        results=tuple(run.results),
+        violations=tuple(_violations(run, world)),
+        not_covered=_not_covered(run, world),
+        not_reached=tuple(not_reached),
+        vacuous=tuple(vacuous),
+        configuration=run.configuration.plain(),
+        provenance=_provenance(run),
+        out=str(run.folder),
+        interrupted=run.interrupted,
+    )
+
+
+def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
+    """Each violated property once, by its shortest trace; the other engines' files are named beside it."""
+    by_property: dict[str, list[tuple[str, Trace, Path]]] = {}
+    for engine, trace, path in run.traces:
+        by_property.setdefault(trace.property, []).append((engine, trace, path))
+    for found in by_property.values():
+        engine, trace, path = min(found, key=lambda each: len(each[1].actions))
+        files = [str(other) for _, _, other in found]
+        yield explain(trace, world=world, engine=engine, replay=_replay_command(run.configuration, path), files=files)
+
+
+def _replay_command(configuration: Configuration, path: Path) -> str:
+    command = f"outlives replay {path}"
+    if ".py:" in configuration.profile:
+        command += f" --profile {configuration.profile}"
+    if configuration.fault is not None:
+        command += f" --fault {configuration.fault}"
+    return command
+
+
+def _title(run: CheckRun, world: World) -> str:
+    relaxed = ", ".join(sorted(world.relaxed))
+    assumptions = f"A1-A4 less {relaxed}" if relaxed else "A1-A4"
+    reader = f", reader {world.reader}" if world.reader != "checked" else ""
+    scenario = f", scenario {run.configuration.scenario}" if run.configuration.scenario else ""
+    fault = f", fault {run.configuration.fault}" if run.configuration.fault else ""
+    return f"profile {run.configuration.profile}, guard {world.guard.name}, {assumptions}{reader}{scenario}{fault}"
+
+
+def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
+    items = "anywhere" if run.configuration.items_anywhere else "inside the prompt"
+    left = [
+        "more than one request at a time: others are strangers that take slots and evict",
+        "the priority policy, resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
+        f"other item positions than {items}",
+    ]
+    left += [f"route {route}: closed" for route in sorted(world.closed)]
+    left += [f"engine {engine}: not asked" for engine in ENGINES if engine not in run.engines]
+    left += [f"engine {engine}: not finished" for engine in run.engines if engine not in run.done]
+    return tuple(left)
+
+
+def _provenance(run: CheckRun) -> dict[str, Any]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    shown: dict[str, Any] = {}
+    for package in ("outlives", "hypothesis", "z3-solver"):
+        try:
+            shown[package] = version(package)
+        except PackageNotFoundError:
+            shown[package] = "not installed"
+    situations = {each.phrase: run.situations.get(each.name, 0) for each in SITUATIONS}
+    return {
+        **shown,
+        "seed": run.seed,
+        "settings": run.settings.name,
+        "actions fired": dict(run.fired),
+        "situations met": situations,
+    }

@@ -1,0 +1,150 @@
+"""The command line: `outlives COMMAND`. Options into records, records into reports, reports into an exit status.
+
+Belongs here: the parser and the dispatch. What a command does is in `commands`, which is imported only once the
+arguments are understood, so that `--help` answers at once.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from outlives.model.errors import OutlivesError
+
+__all__ = ["main"]
+
+_NUMBERS = (
+    ("requests", "requests in the model (1 for now)"),
+    ("items", "items per request"),
+    ("slots", "slots of the encoder cache"),
+    ("drafts", "most draft tokens per decode step"),
+    ("depth", "most steps in flight"),
+    ("budget", "tokens per step"),
+    ("encoder-budget", "slots encoded per step; 0: as many as the cache holds"),
+    ("chunk-cap", "most tokens of one request per step; 0: no cap"),
+    ("look-ahead", "positions that the drafter reads past its window"),
+)
+
+_EXIT = """exit status: 0 good, 1 violated, 2 usage or input, 3 unknown or budget, 4 vacuous, 5 engines disagree,
+130 interrupted"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status. Never a traceback for bad input."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    from .commands import run_command
+
+    try:
+        return run_command(options)
+    except OutlivesError as error:
+        from .report import reporter_for
+
+        reporter = reporter_for(as_json=getattr(options, "json", False))
+        reporter.error(str(error))
+        return reporter.finish(2)
+    except KeyboardInterrupt:
+        print("interrupted before anything was known", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="outlives",
+        description="Proves and tests that a cache entry outlives its last reader in an LLM scheduler.",
+        epilog=_EXIT,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    check = _command(
+        commands, "check", "run the engines on one scheduler and report", "outlives check --profile 0.24.0"
+    )
+    _subject_options(check)
+    _run_options(check)
+    check.add_argument("--engine", action="append", metavar="NAME", help="machine, exhaustive or proof; repeatable")
+    check.add_argument("--property", action="append", metavar="NAME", help="judge only this property; repeatable")
+    check.add_argument("--settings", metavar="NAME", default="ci", help="quick, ci (default), nightly or debug")
+    check.add_argument("--cases", type=int, metavar="N", help="runs of the machine, instead of the settings' number")
+
+    prove = _command(
+        commands,
+        "prove",
+        "prove the guard's safety for unbounded numbers, or judge real source files",
+        "outlives prove --source path/to/vllm",
+    )
+    _subject_options(prove)
+    _run_options(prove, folder=False)
+    prove.add_argument(
+        "--source",
+        nargs="+",
+        metavar="PATH",
+        help="judge the released free condition of these files, or of an unpacked or installed vllm package; what is "
+        "lifted from them is executed, with nothing but recording stubs in reach",
+    )
+    prove.add_argument("--smt2", metavar="DIR", help="also write each obligation as SMT-LIB2 text into this folder")
+
+    table = _command(commands, "table", "judge every guard under every relaxed assumption", "outlives table")
+    table.add_argument("--guard", action="append", metavar="NAME", help="only this guard; repeatable")
+    _run_options(table)
+
+    replay = _command(commands, "replay", "run a saved trace again", "outlives replay TRACE.itf.json")
+    replay.add_argument("trace", metavar="TRACE")
+    _subject_options(replay)
+    _output_options(replay)
+
+    for name, phrase in (
+        ("profiles", "what each release does, from the data that the model runs on"),
+        ("properties", "what is checked"),
+        ("scenarios", "the fixed points"),
+        ("doctor", "what this environment has, and what can be checked in it"),
+    ):
+        _output_options(_command(commands, name, phrase, f"outlives {name}"))
+    return parser
+
+
+def _command(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, phrase: str, example: str
+) -> argparse.ArgumentParser:
+    return commands.add_parser(
+        name,
+        help=phrase,
+        description=f"{phrase[0].upper()}{phrase[1:]}.",
+        epilog=f"example: {example}    {_EXIT}",
+    )
+
+
+def _subject_options(parser: argparse.ArgumentParser) -> None:
+    subject = parser.add_argument_group("the scheduler")
+    subject.add_argument("--profile", metavar="NAME", help="a release, repaired (default), or path.py:name of your own")
+    subject.add_argument("--guard", metavar="NAME", help="the free condition, instead of the profile's")
+    subject.add_argument("--fault", metavar="PATH.py:NAME", help="plant a fault: a function from Rules to Rules")
+    subject.add_argument("--relax", metavar="A1,A3", help="relaxed assumptions, of A1 to A4")
+    subject.add_argument("--reader", metavar="WHERE", help="where a worker starts to read: checked, true or any")
+    subject.add_argument("--without", action="append", metavar="ROUTE", help="close a route; repeatable")
+    subject.add_argument("--policy", metavar="NAME", help="fcfs")
+    subject.add_argument("--scenario", metavar="NAME", help="a fixed point (see outlives scenarios)")
+    subject.add_argument("--items-anywhere", action="store_true", help="items may reach past the prompt")
+    subject.add_argument("--split", action="store_true", help="execute and process as two actions")
+    numbers = parser.add_argument_group("its numbers: N, or LOW..HIGH")
+    for name, phrase in _NUMBERS:
+        numbers.add_argument(f"--{name}", metavar="N", help=phrase)
+
+
+def _run_options(parser: argparse.ArgumentParser, *, folder: bool = True) -> None:
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (default 0)")
+    if folder:
+        parser.add_argument(
+            "--out", metavar="DIR", help="folder for traces (default .outlives); nothing is overwritten"
+        )
+    _output_options(parser)
+
+
+def _output_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of text")
+    parser.add_argument("--ascii", action="store_true", help="plain ASCII, no colour")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,215 @@
+"""What each command does, once its arguments are understood.
+
+Belongs here: from options to records (`Configuration`), the call of the engines, and the call of the reporter.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from outlives.model.errors import Contradiction, OutOfRange, UnknownName
+
+from .configuration import Configuration
+from .report import Reporter, explain, reporter_for
+
+__all__ = ["run_command"]
+
+_NUMBER_OPTIONS = (
+    "requests",
+    "items",
+    "slots",
+    "drafts",
+    "depth",
+    "budget",
+    "encoder_budget",
+    "chunk_cap",
+    "look_ahead",
+)
+_MOST_REQUESTS = 1
+
+
+def run_command(options: argparse.Namespace) -> int:
+    """Run the command of these options; returns the exit status. Raises `OutlivesError` for bad input."""
+    reporter = reporter_for(as_json=options.json, ascii_only=options.ascii)
+    return _COMMANDS[options.command](options, reporter)
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
+    """The fields of a `Configuration` that the user typed, and no others."""
+    given: dict[str, Any] = {}
+    for name in ("profile", "guard", "fault", "reader", "policy", "scenario"):
+        value = getattr(options, name, None)
+        if value is not None:
+            given[name] = value
+    if options.relax is not None:
+        given["relax"] = tuple(part.strip() for part in options.relax.split(",") if part.strip())
+        if not given["relax"]:
+            raise Contradiction("--relax names no assumption; write for example --relax A1,A3.")
+    if options.without:
+        given["without"] = tuple(dict.fromkeys(options.without))
+    for name in ("items_anywhere", "split"):
+        if getattr(options, name):
+            given[name] = True
+    if getattr(options, "property", None):
+        given["properties"] = tuple(dict.fromkeys(options.property))
+    numbers = {}
+    for name in _NUMBER_OPTIONS:
+        text = getattr(options, name)
+        if text is not None:
+            numbers[name] = _range(name, text)
+    if numbers:
+        given["numbers"] = numbers
+    return given
+
+
+def _range(name: str, text: str) -> tuple[int, int]:
+    """`4` or `2..6` as a pair."""
+    low, dots, high = text.partition("..")
+    try:
+        if len(text) > 20:
+            raise ValueError
+        span = (int(low), int(high if dots else low))
+    except ValueError:
+        shown = text if len(text) <= 40 else text[:37] + "..."
+        raise Contradiction(
+            f"--{name.replace('_', '-')} {shown!r} is neither a number nor a range LOW..HIGH."
+        ) from None
+    if name == "requests" and span != (_MOST_REQUESTS, _MOST_REQUESTS):
+        raise OutOfRange("--requests", text, 1, _MOST_REQUESTS)
+    return span
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+def _check(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .check import ENGINES, CheckRun, check
+    from .folder import DEFAULT_OUT, make_folder
+    from .machine_settings import machine_profile
+
+    engines = tuple(dict.fromkeys(options.engine or ENGINES))
+    for engine in engines:
+        if engine not in ENGINES:
+            raise UnknownName("engine", engine, ENGINES)
+    configuration = Configuration(**_given(options))
+    configuration.world()
+    settings = machine_profile(options.settings)
+    if options.cases is not None:
+        settings = settings.changed(cases=options.cases)
+    folder = make_folder(Path(options.out) if options.out else DEFAULT_OUT, "check")
+    settings = settings.changed(database=folder.parent / "hypothesis")
+    run = CheckRun(
+        configuration=configuration,
+        engines=engines,
+        settings=settings,
+        seed=options.seed,
+        folder=folder,
+        progress=reporter.progress,
+    )
+    report = check(run)
+    reporter.run(report)
+    return reporter.finish(report.status)
+
+
+def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
+    given = _given(options)
+    if options.source:
+        if given:
+            names = ", ".join("--" + name.replace("_", "-") for name in given)
+            raise Contradiction(f"--source judges the files as they are; drop {names}.")
+        from .source import prove_source
+
+        with reporter.progress(None, "source"):
+            source = prove_source(options.source)
+        reporter.source(source)
+        return reporter.finish(int(source.exit_status))
+    if "scenario" in given or "numbers" in given or "split" in given:
+        raise Contradiction("the proof is for all numbers: drop --scenario, --split and the options for numbers.")
+    from .proof_run import prove_configuration
+
+    if not given.keys() & {"relax", "reader", "items_anywhere"}:
+        # The theorem that everybody asks for: readers may go back to confirmed, items may lie anywhere.
+        given |= {"reader": "any", "items_anywhere": True}
+    if not given.keys() & {"guard", "profile", "fault"}:
+        given["guard"] = "confirmed"
+    return prove_configuration(Configuration(**given), options, reporter)
+
+
+def _table(options: argparse.Namespace, reporter: Reporter) -> int:
+    from outlives.model.lifetime import GUARDS, guard_named
+
+    from .folder import DEFAULT_OUT, make_folder
+    from .table_run import judge_table
+
+    guards = [guard_named(name).name for name in dict.fromkeys(options.guard or GUARDS)]
+    folder = make_folder(Path(options.out) if options.out else DEFAULT_OUT, "table")
+    return judge_table(guards, folder, reporter)
+
+
+def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .replay import replay
+
+    done = replay(Path(options.trace), _given(options))
+    if done.violations and done.configuration is not None:
+        reporter.violation(
+            explain(
+                done.trace,
+                world=done.configuration.world(),
+                engine="replay",
+                replay=f"outlives replay {options.trace}",
+                files=(options.trace,),
+            )
+        )
+    reporter.say(f"{options.trace}: {done.outcome}.")
+    if done.divergence is not None:
+        reporter.say(str(done.divergence))
+    for violation in done.violations:
+        reporter.say(f"{violation.property} at step {violation.step}: {violation.why}")
+    return reporter.finish(done.status)
+
+
+def _profiles(_options: argparse.Namespace, reporter: Reporter) -> int:
+    from .report.tables import profiles_tables
+
+    for table in profiles_tables():
+        reporter.table(table)
+    return reporter.finish(0)
+
+
+def _properties(_options: argparse.Namespace, reporter: Reporter) -> int:
+    from .properties import scheduler_properties
+    from .report.tables import properties_table
+
+    reporter.table(properties_table(scheduler_properties(Configuration().world())))
+    return reporter.finish(0)
+
+
+def _scenarios(_options: argparse.Namespace, reporter: Reporter) -> int:
+    from .report.tables import scenarios_table
+
+    reporter.table(scenarios_table())
+    return reporter.finish(0)
+
+
+def _doctor(_options: argparse.Namespace, reporter: Reporter) -> int:
+    from .doctor import environment_table
+
+    table, status = environment_table()
+    reporter.table(table)
+    return reporter.finish(status)
+
+
+_COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
+    "check": _check,
+    "prove": _prove,
+    "table": _table,
+    "replay": _replay,
+    "profiles": _profiles,
+    "properties": _properties,
+    "scenarios": _scenarios,
+    "doctor": _doctor,
+}

@@ -1,0 +1,148 @@
+"""`outlives prove`: the theorem for one guard and one set of assumptions, with everything that makes it believable.
+
+Belongs here: which theorem the options ask for, the order of proof, vacuity, necessity and counterexample, and the
+files of SMT-LIB2 text. What is proved is in the package `proof`.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from outlives.model.errors import Unwritable
+from outlives.model.lifetime import GUARDS, Counters
+from outlives.model.world import World
+
+from .configuration import Configuration
+from .proof.bounded import search
+from .proof.cells import Column
+from .proof.evidence import differ, necessity, vacuity
+from .proof.life import Arithmetic, Terms
+from .proof.on_model import rerun
+from .proof.theorem import ProofReport, prove
+from .properties import scheduler_properties
+from .report import DataTable, Reporter, explain
+from .verdict import Trace, Verdict, exit_status
+
+__all__ = ["prove_configuration"]
+
+
+def prove_configuration(configuration: Configuration, options: argparse.Namespace, reporter: Reporter) -> int:
+    """Prove, or show why not; returns the exit status."""
+    world = configuration.world()
+    terms = _terms(configuration, world)
+    with reporter.progress(None, "proof"):
+        report = prove(terms, text=options.smt2 is not None)
+        checks = vacuity(terms, report.lemmas) if report.verdict is Verdict.PROVED else ()
+        needed = necessity(terms, report.lemmas) if report.verdict is Verdict.PROVED else {}
+    reporter.say(_claim(configuration, world))
+    reporter.proof(report)
+    if options.smt2 is not None:
+        reporter.say(f"{_write_texts(report, Path(options.smt2))} obligations written as SMT-LIB2 to {options.smt2}.")
+    verdicts = [report.verdict]
+    if report.verdict is Verdict.PROVED:
+        impossible = [check.name for check in checks if check.solved.answer == "unsat"]
+        undecided = [check.name for check in checks if check.solved.answer == "unknown"]
+        if impossible:
+            verdicts.append(Verdict.VACUOUS)
+            reporter.say(f"Vacuous: not possible under the lemmas: {', '.join(impossible)}.")
+        if undecided:
+            verdicts.append(Verdict.UNKNOWN)
+        reporter.table(_necessity_table(needed))
+        reporter.say(
+            f"Not vacuous: {len(checks) - len(impossible)} of {len(checks)} situations that the proof speaks of are "
+            "possible (the beginning, each transition, both sides of the guard, a release, a rejection)."
+        )
+        reporter.say(_equality())
+    elif report.verdict is Verdict.UNKNOWN:
+        verdicts = [_counterexample(terms, world, reporter)]
+    return reporter.finish(exit_status(verdicts))
+
+
+def _terms(configuration: Configuration, world: World) -> Terms:
+    column = Column(name="asked", phrase="as asked", relaxed=world.relaxed, reader=world.reader, closed=world.closed)
+    early = 0 if "A1" in world.relaxed else 1
+    return Terms(
+        guard=replace(world.guard, condition=world.condition),
+        arithmetic=Arithmetic.of(world.rules),
+        assumed=column.assumed(anywhere=configuration.items_anywhere, early_resume=early),
+    )
+
+
+def _claim(configuration: Configuration, world: World) -> str:
+    held = ", ".join(name for name in ("A1", "A2", "A3", "A4") if name not in world.relaxed)
+    readers = {
+        "checked": "readers begin where the gate checked",
+        "true": "readers begin at their true start",
+        "any": "readers begin anywhere from confirmed to the scheduler's start",
+    }[world.reader]
+    items = "items anywhere" if configuration.items_anywhere else "items inside the prompt"
+    return (
+        f"Claim: with guard {world.guard.name} ({world.guard.formula}) no step reads an item after it was freed. One "
+        f"request, one item, arbitrary others; unbounded numbers, any depth. Assumed: {held}; {readers}; {items}."
+    )
+
+
+def _equality() -> str:
+    """The seed's "unchanged without speculative decoding"."""
+    first, second = GUARDS["confirmed"], GUARDS["optimistic-at-output"]
+
+    def no_placeholders(counters: Counters) -> bool:
+        return counters.placeholders == 0
+
+    answer = differ(first, second, no_placeholders).answer
+    if answer != "unsat":
+        return f"confirmed and optimistic-at-output differ with placeholders 0: {answer}."
+    return (
+        "Also proved: with placeholders 0, confirmed releases exactly when optimistic-at-output does. (Asynchronous "
+        "scheduling without drafts has one placeholder in flight, and differs by one position.)"
+    )
+
+
+def _necessity_table(needed: dict[str, str]) -> DataTable:
+    rows = tuple((lemma, broken or "none: the others do without it") for lemma, broken in needed.items())
+    return DataTable(
+        name="necessity",
+        title="Each lemma is necessary: without it",
+        columns=("lemma", "this obligation fails"),
+        rows=rows,
+        legend=(),
+    )
+
+
+def _counterexample(terms: Terms, world: World, reporter: Reporter) -> Verdict:
+    """Where the proof does not go through: a shortest run to a miss, taken again on the executable model."""
+    with reporter.progress(None, "bounded checking"):
+        searched = search(replace(terms, assumed=replace(terms.assumed, early_resume=0)))
+    if searched.found is None:
+        reporter.say(
+            f"Not proved, and no run of up to {searched.searched + 1} actions to a miss (numbers up to 8, two steps in "
+            f"flight{', budget spent' if searched.exhausted else ''})."
+        )
+        return Verdict.UNKNOWN
+    again = rerun(searched.found, world)
+    if not again.agrees:
+        reporter.say(f"Engines disagree: {again.difference}.")
+        return Verdict.DISAGREE
+    gather = next(prop for prop in scheduler_properties(world) if prop.name == "GATHER-AFTER-FREE")
+    before, last = again.steps[-2].state, again.steps[-1]
+    trace = Trace(
+        steps=again.steps,
+        property=gather.name,
+        why=gather.explain(before, last.action, last.state),
+        shortest="shortest in moves of the relation, numbers up to 8; taken again on the executable model",
+    )
+    reporter.violation(explain(trace, world=world, engine="bounded checking"))
+    return Verdict.VIOLATED
+
+
+def _write_texts(report: ProofReport, folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True)
+        for each in report.obligations:
+            name = each.name.replace(" / ", "--").replace(" ", "-")
+            (folder / f"{name}.smt2").write_text(each.solved.smt2, encoding="utf-8")
+    except FileExistsError:
+        raise Unwritable(f"--smt2 {folder} is there already; nothing is overwritten, name a new folder.") from None
+    except OSError as error:
+        raise Unwritable(f"--smt2 {folder}: {error.strerror or error}.") from error
+    return len(report.obligations)

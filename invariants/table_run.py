@@ -1,0 +1,206 @@
+"""`outlives table`: every guard under every set of assumptions, each cell judged by two engines, none by hand.
+
+Belongs here: the small setups that the exhaustive engine visits whole for a cell, the combination with the proof and
+bounded checking, and the traces that are written. Cells are independent: they are judged by a pool of processes and
+merged in their own order, so that the answer does not depend on the number of workers.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from outlives.model.lifetime import GUARDS
+from outlives.model.profiles import PROFILES
+from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.setup import Item, RequestSetup, Scope, Setup, key_name
+from outlives.model.state import State
+from outlives.model.world import World
+
+from .configuration import Configuration
+from .explore import Bounds, breadth_first
+from .proof.cells import COLUMNS, Column, cell
+from .proof.on_model import rerun, world_of
+from .properties import scheduler_properties
+from .report import Cell, Reporter
+from .report.tables import headline_table
+from .trace_file import write_trace
+from .verdict import Trace, Verdict, exit_status
+
+__all__ = ["TABLE_SETUPS", "Judged", "judge_cell", "judge_table"]
+
+_GATHER = "GATHER-AFTER-FREE"
+_PROFILE = "repaired"
+
+
+def _setup(items: tuple[int, int], prompt: int, outputs: int, budget: int, **numbers: int) -> Setup:
+    start, end = items
+    item = Item(start, end - start, key_name(0), end - start)
+    return Setup((RequestSetup(prompt, outputs, (item,)),), slots=item.size, budget=budget, **numbers)
+
+
+TABLE_SETUPS = {
+    False: (
+        _setup((0, 3), 3, 4, 2, drafts=2),
+        _setup((0, 2), 4, 2, 2, drafts=1, look_ahead=1),
+        _setup((0, 2), 2, 4, 4, drafts=1, depth=3),
+    ),
+    True: (
+        _setup((0, 3), 1, 4, 4, drafts=2),
+        _setup((0, 2), 1, 4, 3, drafts=1, depth=3),
+    ),
+}
+"""Items anywhere or not -> the setups visited whole: a chunked prompt, a look-ahead, three steps in flight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """One cell as both engines see it: plain values and traces, so that it travels between processes."""
+
+    guard: str
+    column: str
+    anywhere: bool
+    verdict: Verdict
+    engines: tuple[str, ...]
+    trace: Trace | None
+    """The shortest trace of any engine."""
+    shortest: bool
+    """None is shorter in the setups visited whole, or with numbers up to 8 and two steps in flight."""
+    coverage: str
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """`confirmed, A3 any, items anywhere`."""
+        return f"{self.guard}, {self.column}, items {'anywhere' if self.anywhere else 'in the prompt'}"
+
+
+class _Table(SchedulerModel):
+    """The model, begun in the setups of the table."""
+
+    def __init__(self, world: World, anywhere: bool) -> None:
+        gather = tuple(prop for prop in scheduler_properties(world) if prop.name == _GATHER)
+        super().__init__(world, Scope(anywhere=anywhere), gather)
+        self._anywhere = anywhere
+
+    def initial_states(self) -> Iterable[State]:
+        return tuple(initial_state(setup) for setup in TABLE_SETUPS[self._anywhere])
+
+
+def judge_cell(work: tuple[str, int, bool]) -> Judged:
+    """Judge one cell: (guard, number of the column, items anywhere)."""
+    name, number, anywhere = work
+    guard, column = GUARDS[name], COLUMNS[number]
+    world = world_of(guard, column, PROFILES[_PROFILE])
+    proved = cell(guard, column, anywhere=anywhere)
+    found = breadth_first(_Table(world, anywhere), bounds=Bounds(states=500_000), properties=(_GATHER,))
+    exhaustive = next(iter(found.results()))
+    traces = [] if exhaustive.trace is None else [exhaustive.trace]
+    engines = []
+    note = ""
+    verdict = proved.verdict
+    if proved.verdict is Verdict.PROVED:
+        engines.append("proof")
+    elif proved.found is not None:
+        again = rerun(proved.found, world)
+        engines.append("bounded checking")
+        traces.append(_trace(again.steps, again.difference))
+        verdict = Verdict.VIOLATED
+        if not again.agrees:
+            verdict, note = Verdict.DISAGREE, f"the solver's run is not the model's: {again.difference}"
+    if exhaustive.verdict is Verdict.VIOLATED:
+        engines.append("exhaustive")
+        if proved.verdict is Verdict.PROVED:
+            verdict, note = Verdict.DISAGREE, "proved, and yet the exhaustive engine has a trace"
+        elif verdict is Verdict.UNKNOWN:
+            verdict = Verdict.VIOLATED
+    elif exhaustive.verdict is Verdict.EXHAUSTED and verdict is not Verdict.VIOLATED:
+        engines.append("exhaustive")
+    trace = min(traces, key=lambda each: len(each.actions), default=None)
+    moves = 0 if proved.found is None else len(proved.found)
+    # A move is one action; only where the run also had to change its drafts may fewer actions do.
+    shortest = trace is not None and (trace is exhaustive.trace or len(trace.actions) == moves + 1)
+    return Judged(
+        guard=name,
+        column=column.name,
+        anywhere=anywhere,
+        verdict=verdict,
+        engines=tuple(engines),
+        trace=trace,
+        shortest=shortest,
+        coverage=f"{proved.coverage}; {exhaustive.coverage}",
+        note=note,
+    )
+
+
+def _trace(steps: Sequence[Any], difference: str) -> Trace:
+    return Trace(
+        steps=tuple(steps),
+        property=_GATHER,
+        why=difference or "the last step reads a key that is not on the worker's shelf",
+        shortest="shortest in moves of the relation, numbers up to 8 (bounded checking)",
+    )
+
+
+def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers: int | None = None) -> int:
+    """Judge the table and report it; returns the exit status. Traces go into the folder."""
+    work = [(guard, number, where) for guard in guards for number in range(len(COLUMNS)) for where in (False, True)]
+    cells = []
+    with reporter.progress(len(work), "table") as advance:
+        for done, judged in enumerate(_judged(work, workers or os.cpu_count() or 1), 1):
+            cells.append(judged)
+            advance(done)
+    for judged in cells:
+        if judged.trace is not None:
+            column = next(each for each in COLUMNS if each.name == judged.column)
+            write_trace(judged.trace, _configuration(judged, column), folder / _file_name(judged))
+    for where in (False, True):
+        title = f"Guard x assumptions, items {'anywhere' if where else 'inside the prompt'}"
+        table = headline_table([_as_cell(judged) for judged in cells if judged.anywhere is where])
+        reporter.table(replace(table, title=title, name=f"{table.name}-{'anywhere' if where else 'prompt'}"))
+    for judged in cells:
+        if judged.note:
+            reporter.say(f"{judged.name}: {judged.note}")
+    reporter.say(f"A shortest trace of every violated cell is in {folder}; outlives replay runs it again.")
+    # A violated cell is an answer, not a failure: the table is good when every cell has a verdict and engines agree.
+    answered = [Verdict.PROVED if judged.verdict is Verdict.VIOLATED else judged.verdict for judged in cells]
+    return reporter.finish(exit_status(answered))
+
+
+def _judged(work: Sequence[tuple[str, int, bool]], workers: int) -> Iterable[Judged]:
+    if workers == 1:
+        yield from map(judge_cell, work)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(judge_cell, work)
+
+
+def _as_cell(judged: Judged) -> Cell:
+    return Cell(
+        guard=judged.guard,
+        assumptions=judged.column,
+        verdict=judged.verdict,
+        engines=judged.engines,
+        length=None if judged.trace is None else len(judged.trace.actions),
+        shortest=judged.shortest,
+    )
+
+
+def _file_name(judged: Judged) -> str:
+    where = "anywhere" if judged.anywhere else "prompt"
+    column = judged.column.replace(", ", "-").replace(" ", "-")
+    return f"{judged.guard}--{column}--{where}"
+
+
+def _configuration(judged: Judged, column: Column) -> Configuration:
+    return Configuration(
+        profile=_PROFILE,
+        guard=judged.guard,
+        relax=tuple(sorted(column.relaxed - {"A3"})),
+        reader=column.reader,
+        without=tuple(sorted(column.closed)),
+        items_anywhere=judged.anywhere,
+    )
