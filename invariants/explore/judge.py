@@ -67,14 +67,23 @@ class Judge:
 
     def transition(self, before: Any, action: Action | None, after: Any, index: int, new: int | None) -> None:
         """A transition out of state number `index`; `new` is the number of the state reached if it is a new one."""
-        for each in self.on_steps:
-            self._test(each, before, action, after)
-            if not self.holds(each, before, action, after):
-                self.break_(each, Finding(index, action))
-        for each in self.on_states:
-            self._test(each, before, action, after)
-            if new is not None and not self.holds(each, before, action, after):
-                self.break_(each, Finding(new))
+        each: Property[Any] | None = None
+        situations = self.situations
+        try:
+            for each in self.on_steps:
+                if each.situation(before, action, after):
+                    situations[each.name] += 1
+                if not each.holds(before, action, after):
+                    self.break_(each, Finding(index, action))
+            for each in self.on_states:
+                if each.situation(before, action, after):
+                    situations[each.name] += 1
+            if new is not None:
+                for each in self.on_states:
+                    if not each.holds(before, action, after):
+                        self.break_(each, Finding(new))
+        except Exception as error:
+            raise _raised(f"property {each.name if each else ''}", error, action, before) from error
         if new is not None and self.on_fair_runs:
             self.fair_run(after, new)
 
@@ -82,7 +91,8 @@ class Judge:
         """The fair run from a state seen for the first time."""
         end = self.fair_end(state)
         for each in self.on_fair_runs:
-            self._test(each, state, None, end)
+            if self.situation(each, state, None, end):
+                self.situations[each.name] += 1
             if not self.holds(each, state, None, end):
                 self.break_(each, Finding(index))
 
@@ -133,10 +143,6 @@ class Judge:
             raise ValueError("other properties were judged")
         self.found = {name: Finding(*finding) for name, finding in saved["found"].items()}
         self.broken, self.situations = dict(saved["broken"]), dict(saved["situations"])
-
-    def _test(self, each: Property[Any], before: Any, action: Action | None, after: Any) -> None:
-        if self.situation(each, before, action, after):
-            self.situations[each.name] += 1
 
 
 def _raised(what: str, error: Exception, action: Action | None, state: Any) -> BadModel:
