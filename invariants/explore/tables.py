@@ -142,6 +142,10 @@ class Entry:
         """Of each branch, what has to look at each such transition; empty where nothing has to at any."""
 
 
+_NOTHING = Entry()
+"""The entry of every key for which a move has nothing; its visits mean nothing."""
+
+
 class FollowerTable(dict[int, int]):
     """What a follower writes, by the bits that it reads, for one note."""
 
@@ -225,16 +229,19 @@ class MoveTable(dict[int, Entry]):
         except Exception as error:
             names = ", ".join(self._move.names)
             raise BadModel(f"the rule of {names} raised {told(error)} on {shown(tuple(values))}.") from error
+        if not outcomes:
+            self[key] = _NOTHING
+            return _NOTHING
         entry = Entry()
-        if outcomes:
-            self._fill(entry, outcomes, key)
+        self._fill(entry, outcomes, key)
         self[key] = entry
         return entry
 
     def _fill(self, entry: Entry, outcomes: list[Branch | Refused], key: int) -> None:
         by_action = {one.action: one for one in outcomes}
         if len(by_action) != len(outcomes):
-            raise BadModel(f"a rule gave one action twice: {', '.join(str(one.action) for one in outcomes)}.")
+            given = ", ".join(str(one.action) for one in outcomes)
+            raise BadModel(f"a rule gave one action twice: {given}.")
         branches: list[Compiled] = []
         actions: list[Action] = []
         situations: list[str] = []
