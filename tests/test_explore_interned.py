@@ -82,6 +82,17 @@ def test_fields_that_are_too_narrow_widen() -> None:
     assert narrow.states == TABLE["s1"][0]
 
 
+def test_the_statistics_say_what_a_state_costs() -> None:
+    said = interned_search(ProtocolP(SCOPES["s1"])).statistics()
+    assert list(said)[:6] == ["complete", "stopped", "left", "states", "transitions", "depth"]
+    assert said["fired"]["complete"] == said["situations"]["GATHER"] == 10_896
+    assert said["refused"] == {"schedule": {"nothing-scheduled": 269}}
+    assert said["components"]["desk"] == 628
+    assert 0 <= said["bytes_per_state"] < 3_000
+    assert said["states_per_second"] > 500
+    assert sum(said["levels"]) == said["states"]
+
+
 def test_choosing_properties_and_a_model_without_components() -> None:
     found = interned_search(RandomModel(3), properties=["STEP"])
     assert [result.property for result in found.results()] == ["STEP"]

@@ -31,6 +31,11 @@ def test_a_known_trace_is_shortest_when_every_shorter_run_is_judged() -> None:
     assert (found.trace, found.searched, found.badge, found.contradicts) == (None, 9, "shortest possible", False)
 
 
+def test_one_level_less_is_not_enough() -> None:
+    found = shortest(ProtocolP(SCOPES["r2"]), "GATHER", known=10, bounds=Bounds(depth=8))
+    assert (found.trace, found.badge) == (None, "shrunk; not proved shortest (searched to depth 8)")
+
+
 def test_a_known_violation_that_is_not_there_is_a_contradiction() -> None:
     assert shortest(CounterModel(faulty=False), "BELOW-LIMIT", known=3).contradicts
     assert shortest(ProtocolP(SCOPES["s1"]), "GATHER", known=5).contradicts

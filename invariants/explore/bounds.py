@@ -100,6 +100,8 @@ class Meter:
         self._every = every
         self._began = time.perf_counter()
         self._told = self._began
+        self.memory = resident_bytes()
+        """What the process held before the search."""
         self.resumed = 0
         """States that came from a checkpoint."""
         self._countdown = 0

@@ -129,8 +129,31 @@ class Exploration:
                 return level
         return self.depth
 
+    def statistics(self) -> dict[str, Any]:
+        """Everything countable, as plain values in a fixed order, for `--stats` and `--json`."""
+        return {
+            "complete": self.complete,
+            "stopped": self.stopped,
+            "left": self.left,
+            "states": self.states,
+            "transitions": self.transitions,
+            "depth": self.depth,
+            "levels": list(self.levels),
+            "outside": self.outside,
+            "ends": self.ends,
+            "deadlocks": self.deadlocks,
+            "fired": {name: count.fired for name, count in self.actions.items()},
+            "refused": {name: dict(count.refused) for name, count in self.actions.items() if count.refused},
+            "never_fired": list(self.never_fired),
+            "situations": dict(self.situations),
+            "broken": dict(self.broken),
+            "seconds": round(self.seconds, 3),
+            "memory": self.memory,
+            **self.details,
+        }
+
     def results(self) -> list[Result]:
-        """One row per property, and one for deadlocks if there is one."""
+        """One row per property."""
         return [self._result(each) for each in self.properties]
 
     def _result(self, each: Property[Any]) -> Result:

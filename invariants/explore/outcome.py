@@ -89,6 +89,7 @@ def compose(
     while len(levels) > 1 and not levels[-1]:
         levels.pop()
     seconds = meter.seconds
+    memory = resident_bytes()
     rate = (tally.states - meter.resumed) / seconds if seconds else 0.0
 
     def path(number: int) -> list[Step]:
@@ -117,8 +118,13 @@ def compose(
         interrupted=interrupted,
         left=remaining(levels[:-1], tally.states - tally.done, rate) if stopped else "",
         seconds=seconds,
-        memory=resident_bytes(),
-        details=dict(details),
+        memory=memory,
+        details={
+            **details,
+            "states_per_second": round(rate),
+            "bytes_per_state": round(max(0, memory - meter.memory) / max(1, tally.states)),
+            "resumed": meter.resumed,
+        },
     )
 
 
