@@ -1,17 +1,21 @@
 """The proof engine's answer about one configuration, as a row beside the other engines' rows."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
+from outlives.model.scheduler import SchedulerModel
 from outlives.model.world import World
 
 from .configuration import Configuration
+from .machine import random_walk
 from .proof.cells import Column, cell
 from .proof.life import Arithmetic
 from .proof.on_model import rerun
+from .proof.tie import untied
 from .properties import scheduler_properties
 from .verdict import Result, Trace, Verdict
 
-__all__ = ["proof_row"]
+__all__ = ["proof_row", "tie_row"]
 
 _PROPERTY = "OUTLIVES"
 
@@ -47,3 +51,29 @@ def proof_row(configuration: Configuration, world: World) -> Result:
     if not done.agrees:
         return replace(row, property=_PROPERTY, verdict=Verdict.DISAGREE, note=done.difference, trace=trace)
     return replace(row, property=_PROPERTY, verdict=Verdict.VIOLATED, trace=trace)
+
+
+def tie_row(model: SchedulerModel, world: World, steps: int, seed: int, advance: Callable[..., None]) -> Result:
+    """A random walk of so many steps, each of which must be a step of the relation that the proof is about."""
+    held = 0
+    for before, action, after in random_walk(model, steps, seed):
+        if action is None:
+            continue
+        difference = next(untied(world, before, action, after), None)
+        if difference is not None:
+            return Result(
+                engine="tie",
+                property="STEPS-ARE-PROVED-ABOUT",
+                verdict=Verdict.DISAGREE,
+                coverage=f"after {held:,} steps",
+                note=f"{action} is no step of the proved relation: {difference}",
+            )
+        held += 1
+        if held % 500 == 0:
+            advance(held)
+    return Result(
+        engine="tie",
+        property="STEPS-ARE-PROVED-ABOUT",
+        verdict=Verdict.PASSED if held else Verdict.VACUOUS,
+        coverage=f"{held:,} steps of a random walk",
+    )

@@ -35,8 +35,19 @@ class _Share(NamedTuple):
 class _Pass:
     """The pass under way: working copies, written back into a new state at its end."""
 
-    __slots__ = ("book", "encoder_budget", "preempted", "requests", "running", "shares", "state", "token_budget",
-                 "waiting", "world")  # fmt: skip
+    __slots__ = (
+        "admitted",
+        "book",
+        "encoder_budget",
+        "preempted",
+        "requests",
+        "running",
+        "shares",
+        "state",
+        "token_budget",
+        "waiting",
+        "world",
+    )  # fmt: skip
 
     def __init__(self, world: World, state: State) -> None:
         self.world = world
@@ -49,6 +60,7 @@ class _Pass:
         self.encoder_budget = state.setup.encode_limit
         self.shares: dict[int, _Share] = {}
         self.preempted = False
+        self.admitted: set[int] = set()
 
 
 def run_pass(
@@ -140,6 +152,7 @@ def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: i
         work.requests[number] = request._replace(status=RUNNING, counters=counters, drafts=0, decoding=0)
         work.waiting.remove(number)
         work.running.append(number)
+        work.admitted.add(number)
         _grant(work, number, gated.tokens, gated.planned, gated.second)
 
 
@@ -230,7 +243,8 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
             book, request = rules.free_pass(world, state.setup, book, request._replace(counters=counters), number)
         counters, sampled, promised = rules.promise(counters, share.drafts, world.base, world.asynchronous)
         lowest = start - live_promises(state.steps, number)
-        parts.append(Part(number, start, share.tokens, share.drafts, sampled, promised, lowest))
+        first = int(number in work.admitted)
+        parts.append(Part(number, start, share.tokens, share.drafts, sampled, promised, lowest, first=first))
         request = request._replace(counters=counters, drafts=0)
         if sampled == 1:
             # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves.

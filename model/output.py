@@ -20,6 +20,9 @@ def process(world: World, state: State, accepted: int) -> State:
     """Process the oldest step, which has executed; each of its parts has at most `accepted` drafts accepted."""
     step, state = state.steps[0], state._replace(steps=state.steps[1:])
     for part in step.parts:
+        # The worker's affair, whatever became of the request meanwhile.
+        rejected = part.drafts - min(accepted, part.drafts) if part.sampled == 1 else 0
+        state = state._replace(steps=world.rules.shift_readers(world, state.steps, part.request, rejected))
         if state.requests[part.request].status in (RUNNING, WAITING):
             state = _process_part(world, state, part, min(accepted, part.drafts))
     return state
@@ -43,10 +46,7 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
         tokens = world.base + accepted
         counters = rules.deliver(request.counters, tokens, stale, request.drop, world.asynchronous)
         request = request._replace(counters=counters)
-    steps = state.steps
-    if part.live == 1:
-        steps = rules.shift_readers(world, steps, number, rejected)
-    state = _with_request(state._replace(book=book, steps=steps), number, request)
+    state = _with_request(state._replace(book=book), number, request)
     asked = state.setup.requests[number]
     if request.counters.known >= asked.prompt + asked.outputs:
         return finish_request(world, state, number)

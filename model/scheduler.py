@@ -24,9 +24,22 @@ from .state import ABSENT, FINISHED, RUNNING, WAITING, Request, State
 from .worker import execute
 from .world import World
 
-__all__ = ["SchedulerModel", "initial_state"]
+__all__ = ["ALL_ACCEPTED", "SchedulerModel", "initial_state", "most_accepted"]
 
 _NONE = "none"
+
+
+ALL_ACCEPTED = 1 << 30
+"""More drafts than any step carries."""
+
+
+def most_accepted(state: State, action: Action) -> int | None:
+    """How many drafts each part of the oldest step has accepted at most by `accept` or `reject`; None where there is
+    no draft to reject."""
+    if action.name == "accept":
+        return ALL_ACCEPTED
+    drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
+    return None if drafts == 0 else clamp(action.get("accepted", 0), 0, drafts - 1)
 
 
 def initial_state(setup: Setup) -> State:
@@ -285,15 +298,15 @@ class SchedulerModel:
         )
 
     def _accept(self, state: State, action: Action) -> State | Refusal:
-        return self._process(state, action, 1 << 30)
+        return self._process(state, action, ALL_ACCEPTED)
 
     def _reject(self, state: State, action: Action) -> State | Refusal:
         if not state.steps:
             return Refusal("pipeline-empty")
-        most = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
-        if most == 0:
+        most = most_accepted(state, action)
+        if most is None:
             return Refusal("nothing-to-reject")
-        return self._process(state, action, clamp(action.get("accepted", 0), 0, most - 1))
+        return self._process(state, action, most)
 
     def _process(self, state: State, action: Action, accepted: int) -> State | Refusal:
         if not state.steps:

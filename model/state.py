@@ -78,6 +78,8 @@ class Part(NamedTuple):
     """Confirmed at dispatch as the pipeline has it: start less the live promises. No reader may begin below it."""
     rejected: int = 0
     """Drafts rejected since its dispatch in earlier steps of the same admission: the true start is start - rejected."""
+    first: int = 0
+    """1: the first step of its admission."""
     live: int = 1
     """0 once the request was preempted, finished or aborted after this dispatch."""
 

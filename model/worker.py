@@ -72,12 +72,14 @@ def shift_readers(world: World, steps: tuple[Step, ...], number: int, rejected: 
     """Drafts of the request were rejected: the steps of the same admission still in flight begin so much lower."""
     if rejected == 0 or world.reader != "true":
         return steps
-    return tuple(
-        step._replace(
-            parts=tuple(
-                part._replace(rejected=part.rejected + rejected) if part.request == number and part.live == 1 else part
-                for part in step.parts
+    shifted = []
+    same = True
+    for step in steps:
+        same = same and all(part.request != number or part.first == 0 for part in step.parts)
+        parts = step.parts
+        if same:
+            parts = tuple(
+                part._replace(rejected=part.rejected + rejected) if part.request == number else part for part in parts
             )
-        )
-        for step in steps
-    )
+        shifted.append(step._replace(parts=parts))
+    return tuple(shifted)

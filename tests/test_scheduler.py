@@ -16,7 +16,7 @@ def test_a_pass_cuts_the_chunk_to_the_budget_and_plans_the_encode() -> None:
     state = run(model, "arrive(request=r0)", "schedule()")
     assert state.requests[0].counters == Counters(3, 0, 3, 0, 8)
     assert state.requests[0].references == (0,)
-    assert state.steps == (Step((Part(0, 0, 3, 0, 0, 0, 0),), ("k0",), ()),)
+    assert state.steps == (Step((Part(0, 0, 3, 0, 0, 0, 0, first=1),), ("k0",), ()),)
     assert state.book.entries == (Entry("k0", 2, (0,)),)
     assert (state.book.free, state.book.reclaimable) == (6, 6)
     assert state.shelf == (), "nothing is encoded before the step executes"
@@ -196,7 +196,7 @@ def test_an_evicted_key_that_enters_again_is_not_announced_from_0_28_on() -> Non
     setting = setup([(0, 4)], 6, budget=2)
     steps = ("arrive(request=r0)", "schedule()", "accept()", "preempt(request=r0)", "evict(count=1)", "accept()")
     again = (*steps, "schedule()")
-    assert run(fixed("repaired", setting), *again).steps[-1] == Step((Part(0, 0, 2, 0, 0, 0, 0),), ("k0",), ())
+    assert run(fixed("repaired", setting), *again).steps[-1] == Step((Part(0, 0, 2, 0, 0, 0, 0, first=1),), ("k0",), ())
     assert run(fixed("0.27.0", setting), *again).steps[-1].drop == ("k0",)
 
 
@@ -257,6 +257,15 @@ def test_a_reader_at_its_true_start_begins_below_by_what_was_rejected() -> None:
         "schedule()", "reject(accepted=0)",
     )  # fmt: skip
     assert (state.steps[0].parts[0].start, state.steps[0].parts[0].rejected) == (5, 2)
+
+
+def test_stale_steps_shift_with_the_rejections_of_their_own_admission_only() -> None:
+    model = fixed("0.24.0", setup([(0, 1)], 2, outputs=9, drafts=2, depth=4), relaxed={"A3"}, reader="true")
+    steps = ("arrive(request=r0)", "schedule()", "accept()", "schedule()", "schedule()", "preempt(request=r0)")
+    state = run(model, *steps, "resume(request=r0, kept=0)", "reject(accepted=0)")
+    assert [part.rejected for step in state.steps for part in step.parts] == [2, 0]
+    gone = run(model, *steps[:5], "abort(request=r0)", "reject(accepted=0)")
+    assert [part.rejected for part in gone.steps[0].parts] == [2], "the worker has rejected them all the same"
 
 
 def test_split_executes_and_processes_as_two_actions() -> None:

@@ -136,6 +136,7 @@ def search(terms: Terms, *, depth: int = 2, most_moves: int = MOST_MOVES, budget
     begun = perf_counter()
     unrolled = _Unrolled(terms)
     solver = z3.SolverFor("QF_LIA", ctx=unrolled.context)
+    solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     solver.set("random_seed", 0)
     solver.add(unrolled.at(0, unrolled.begin), unrolled.copy(0, "depth") == depth)
     spent = 0

@@ -197,6 +197,7 @@ def execute(
     contradict each other.
     """
     solver = z3.Solver(ctx=context)
+    solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     solver.set("random_seed", 0)
     solver.set("rlimit", SOLVER_BUDGET)
     solver.add(*(term_of(condition, context) for condition in assume))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from outlives.model.contract import Action
 from outlives.model.lifetime import Counters, confirmed
+from outlives.model.scheduler import most_accepted
 from outlives.model.setup import Item
 from outlives.model.state import ABSENT, FINISHED, RUNNING, WAITING, Part, State, Step
 from outlives.model.world import World
@@ -81,7 +82,7 @@ def _flight(world: World, state: State, request: int, key: str, position: int) -
     earlier = [
         other
         for other in _parts(state.steps[:position], request, live=part.live)
-        if part.live == 1 or _same_admission(other, part)
+        if part.live == 1 or _same_admission(state, request, other, part)
     ]
     shelf = _shelf_after(frozenset(state.shelf), state.steps[: position + 1])
     later = _parts(state.steps[position:], request, live=1) if part.live == 1 else [part]
@@ -102,9 +103,16 @@ def _flight(world: World, state: State, request: int, key: str, position: int) -
     )
 
 
-def _same_admission(earlier: Part, later: Part) -> bool:
-    """Of two stale parts, as far as the queue says: starts rise within an admission."""
-    return earlier.start < later.start
+def _same_admission(state: State, request: int, earlier: Part, later: Part) -> bool:
+    """Of two parts in flight: no other admission begins after the earlier one, up to the later one."""
+    passed = False
+    for part in _parts(state.steps, request):
+        if passed and part.first == 1:
+            return False
+        passed = passed or part is earlier
+        if part is later:
+            break
+    return True
 
 
 def project(world: World, state: State, request: int, item: int, tracked: int | None) -> Life:
@@ -191,12 +199,12 @@ def _output(before: State, action: Action, after: State, request: int, tracked: 
         return
     part = part_of(before.steps[0], request)
     if part is not None:
-        most = action.get("accepted", 1 << 30) if action.name == "reject" else 1 << 30
+        most = most_accepted(before, action)
         drafts = part.drafts if part.sampled == 1 else 0
         choices = {
             "count": part.tokens,
             "drafts": drafts,
-            "accepted": max(0, min(int(most), drafts)),
+            "accepted": min(drafts if most is None else most, drafts),
             "sampled": part.sampled,
             "own": int(tracked == 0),
         }

@@ -79,6 +79,7 @@ def solve(formulas: Iterable[Any], budget: int = BUDGET, *, seed: int = 0, text:
     begun = perf_counter()
     context = z3.Context()
     solver = z3.SimpleSolver(ctx=context)
+    solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     solver.set("random_seed", seed)
     solver.set("rlimit", budget)
     solver.add(*(formula.translate(context) for formula in formulas))

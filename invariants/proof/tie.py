@@ -114,6 +114,9 @@ def _ignored(
         ignored |= {"omitted"}  # the encode of another key was left out
     if after.requests[request].status == FINISHED:
         ignored |= {"counters.known", "seen"}  # the model forgets what a finished request knew
+        if world.switches.isolate_stale == 0:
+            # Without a stale share the relation would go on processing the outputs of a request that is gone.
+            ignored |= {"counters.computed", "counters.placeholders", "counters.stale"}
     part = None if tracked is None else part_of(after.steps[tracked], request)
     if part is not None and part.live == 0:
         ignored |= _MARGINS
