@@ -234,6 +234,7 @@ def _implication(method: Method, found: tuple[Release, ...]) -> tuple[Verdict, S
 def _minimised(release: Release, item: int, early: Any) -> dict[str, int] | None:
     """The least numbers: first the item's end, then each symbol in its order."""
     optimizer = z3.Optimize(ctx=release.context)
+    optimizer.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     optimizer.set("rlimit", _BUDGET)
     optimizer.add(release.base, early)
     symbols = symbols_for(len(release.terms))

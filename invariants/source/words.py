@@ -34,6 +34,7 @@ class Checker:
     def ask(self, *terms: Any) -> z3.CheckSatResult:
         """Whether the terms can hold together within the bounds; `unknown` where the budget ran out."""
         solver = z3.Solver(ctx=self.base.ctx)
+        solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
         solver.set("random_seed", 0)
         solver.set("rlimit", _BUDGET)
         solver.add(self.base, *terms)
