@@ -50,6 +50,8 @@ class CheckRun:
     traces: list[tuple[str, Trace, Path]] = field(default_factory=list)
     situations: dict[str, int] = field(default_factory=dict)
     fired: dict[str, int] = field(default_factory=dict)
+    scopes: dict[str, int] = field(default_factory=dict)
+    """Scopes that the exhaustive engine visited -> states."""
     done: list[str] = field(default_factory=list)
     interrupted: bool = False
 
@@ -176,6 +178,7 @@ def _exhaustive(run: CheckRun, world: World) -> None:
         for number, (name, state) in enumerate(starts):
             found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=2_000_000))
             names.append(f"{name} {found.states:,}")
+            run.scopes[name] = found.states
             states += found.states
             for result in found.results():
                 rows.setdefault(result.property, []).append(result)
@@ -197,7 +200,7 @@ def _take_exhaustive(run: CheckRun, rows: Mapping[str, list[Result]], names: Seq
         worst = min(each, key=lambda row: (order.index(row.verdict), len(row.trace.actions) if row.trace else 0))
         coverage = worst.coverage
         if worst.verdict in (Verdict.EXHAUSTED, Verdict.VACUOUS):
-            coverage = f"all {states:,} states of {len(names)} scopes" if len(names) > 1 else f"all {names[0]} states"
+            coverage = f"all {states:,} states, {len(names)} scopes" if len(names) > 1 else f"all {names[0]} states"
         result = replace(
             worst, engine="exhaustive", coverage=coverage, details={**worst.details, "scopes": list(names)}
         )
@@ -354,6 +357,7 @@ def _provenance(run: CheckRun) -> dict[str, Any]:
         **shown,
         "seed": run.seed,
         "settings": run.settings.name,
-        "actions fired": dict(run.fired),
-        "situations met": situations,
+        **({"states of each scope": dict(run.scopes)} if run.scopes else {}),
+        **({"actions fired": dict(run.fired)} if run.fired else {}),
+        **({"situations met": situations} if run.situations else {}),
     }

@@ -4,7 +4,7 @@ Belongs here: the layout of runs, tables and lists. How a violation is laid out 
 is made safe first (`clean`), and no markup is ever parsed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -110,7 +110,13 @@ class TerminalReporter:
         ):
             if listed:
                 self.emit("", self.text(title, "bold"), *self.indented(f"- {each}" for each in listed))
-        ending = [self.text(f"{name}: {value}") for name, value in run.provenance.items()]
+        for name, value in run.provenance.items():
+            if isinstance(value, Mapping):
+                counts = "; ".join(f"{what} {count:,}" if isinstance(count, int) else f"{what} {count}"
+                                   for what, count in value.items())  # fmt: skip
+                self.emit("", self.text(name[:1].upper() + name[1:], "bold"), *self.indented([counts]))
+        plain = {name: value for name, value in run.provenance.items() if not isinstance(value, Mapping)}
+        ending = [self.text(f"{name}: {value}") for name, value in plain.items()]
         if run.out:
             ending.append(self.text(f"files: {run.out}"))
         if ending:
