@@ -127,7 +127,7 @@ class ProtocolP:
 
     @property
     def component_bits(self) -> Mapping[str, int]:
-        return {"worker": 5, "flying": 4, **dict.fromkeys(self.dues, 9), **dict.fromkeys(self.tolds, 13)}
+        return {"worker": 3, "flying": 3, **dict.fromkeys(self.dues, 8), **dict.fromkeys(self.tolds, 13)}
 
     def split(self, state: State) -> tuple[Any, ...]:
         halves = [halve(step) for step in state.queue] + [(None, None)] * (self.scope.depth - len(state.queue))
