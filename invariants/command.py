@@ -5,8 +5,11 @@ arguments are understood, so that `--help` answers at once.
 """
 
 import argparse
+import contextlib
+import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from outlives.model.errors import OutlivesError
 
@@ -28,30 +31,62 @@ _EXIT = """exit status: 0 good, 1 violated, 2 usage or input, 3 unknown or budge
 130 interrupted"""
 
 
+_BROKEN_PIPE = 141
+"""What a shell shows for a program that the closed pipe ended: nobody saw the verdict, so none is given."""
+
+
+class _UsageError(OutlivesError):
+    """Arguments that the parser does not understand."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Answers a mistake with one sentence, as every other bad input is answered, and takes no half option names."""
+
+    def __init__(self, *arguments: object, **named: object) -> None:
+        super().__init__(*arguments, allow_abbrev=False, **named)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message} (see {self.prog} --help).")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. Never a traceback for bad input."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
-    from .commands import run_command
-
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    sys.unraisablehook = _unraisable
     try:
+        return _run(given)
+    except KeyboardInterrupt:
+        print("outlives: interrupted before anything was known", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # What is left in the buffer must not be tried again when Python ends.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE
+
+
+def _run(given: Sequence[str]) -> int:
+    try:
+        options = _parser().parse_args(given)
+        from .commands import run_command
+
         return run_command(options)
     except OutlivesError as error:
         from .report import reporter_for
 
-        reporter = reporter_for(as_json=getattr(options, "json", False))
+        reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
         reporter.error(str(error))
         return reporter.finish(2)
-    except KeyboardInterrupt:
-        print("interrupted before anything was known", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+
+
+def _unraisable(trouble: "sys.UnraisableHookArgs") -> None:
+    """Ctrl-C while the solver makes a context leaves half an object, whose end Python would report."""
+    if getattr(trouble.object, "__qualname__", "") != "Context.__del__":
+        sys.__unraisablehook__(trouble)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="outlives",
         description="Proves and tests that a cache entry outlives its last reader in an LLM scheduler.",
         epilog=_EXIT,

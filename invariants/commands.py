@@ -4,11 +4,14 @@ Belongs here: from options to records (`Configuration`), the call of the engines
 """
 
 import argparse
+import contextlib
+import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import Contradiction, OutOfRange, UnknownName
+from outlives.model.errors import BadUserFile, Contradiction, OutOfRange, UnknownName, Unwritable
 
 from .configuration import Configuration
 from .report import Reporter, explain, reporter_for
@@ -32,7 +35,14 @@ _MOST_REQUESTS = 1
 def run_command(options: argparse.Namespace) -> int:
     """Run the command of these options; returns the exit status. Raises `OutlivesError` for bad input."""
     reporter = reporter_for(as_json=options.json, ascii_only=options.ascii)
-    return _COMMANDS[options.command](options, reporter)
+    # Standard output holds the report alone: what a user's file prints goes to standard error.
+    with contextlib.redirect_stdout(sys.stderr):
+        try:
+            return _COMMANDS[options.command](options, reporter)
+        except SystemExit as stop:
+            raise BadUserFile(
+                f"a rule of the user's file called exit ({stop.code}) in the middle of the run."
+            ) from stop
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -66,21 +76,37 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
+def _option_names(given: dict[str, Any]) -> list[str]:
+    """The options behind these fields, as they are typed."""
+    names: list[str] = []
+    for name, value in given.items():
+        names += [f"--{number.replace('_', '-')}" for number in value] if name == "numbers" else [f"--{name}"]
+    return [name.replace("_", "-").replace("--properties", "--property") for name in names]
+
+
 def _range(name: str, text: str) -> tuple[int, int]:
     """`4` or `2..6` as a pair."""
-    low, dots, high = text.partition("..")
-    try:
-        if len(text) > 20:
-            raise ValueError
-        span = (int(low), int(high if dots else low))
-    except ValueError:
+    option = f"--{name.replace('_', '-')}"
+    found = re.fullmatch(r"(-?[0-9]{1,18})(?:\.\.(-?[0-9]{1,18}))?", text, re.ASCII)
+    if found is None:
         shown = text if len(text) <= 40 else text[:37] + "..."
-        raise Contradiction(
-            f"--{name.replace('_', '-')} {shown!r} is neither a number nor a range LOW..HIGH."
-        ) from None
+        raise Contradiction(f"{option} {shown!r} is neither a number nor a range LOW..HIGH.")
+    low, high = found.groups()
+    span = (int(low), int(low if high is None else high))
+    if span[1] < span[0]:
+        raise Contradiction(f"{option} {text}: the range ends below its beginning; write {span[1]}..{span[0]}.")
     if name == "requests" and span != (_MOST_REQUESTS, _MOST_REQUESTS):
-        raise OutOfRange("--requests", text, 1, _MOST_REQUESTS)
+        raise OutOfRange(option, text, 1, _MOST_REQUESTS)
     return span
+
+
+def _out(options: argparse.Namespace) -> Path:
+    """The folder of `--out`, or the default one."""
+    from .folder import DEFAULT_OUT
+
+    if options.out == "":
+        raise Unwritable("--out names no folder; leave it out for .outlives.")
+    return DEFAULT_OUT if options.out is None else Path(options.out)
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
@@ -88,7 +114,7 @@ def _range(name: str, text: str) -> tuple[int, int]:
 
 def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     from .check import ENGINES, CheckRun, check
-    from .folder import DEFAULT_OUT, make_folder
+    from .folder import make_folder
     from .machine_settings import machine_profile
 
     engines = tuple(dict.fromkeys(options.engine or ENGINES))
@@ -100,7 +126,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     settings = machine_profile(options.settings)
     if options.cases is not None:
         settings = settings.changed(cases=options.cases)
-    folder = make_folder(Path(options.out) if options.out else DEFAULT_OUT, "check")
+    folder = make_folder(_out(options), "check")
     settings = settings.changed(database=folder.parent / "hypothesis")
     run = CheckRun(
         configuration=configuration,
@@ -118,17 +144,18 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
 def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
     given = _given(options)
     if options.source:
-        if given:
-            names = ", ".join("--" + name.replace("_", "-") for name in given)
-            raise Contradiction(f"--source judges the files as they are; drop {names}.")
+        if given or options.smt2 is not None:
+            names = [*_option_names(given), *(["--smt2"] if options.smt2 is not None else [])]
+            raise Contradiction(f"--source judges the files as they are; drop {', '.join(names)}.")
         from .source import prove_source
 
         with reporter.progress(None, "source"):
             source = prove_source(options.source)
         reporter.source(source)
         return reporter.finish(int(source.exit_status))
-    if "scenario" in given or "numbers" in given or "split" in given:
-        raise Contradiction("the proof is for all numbers: drop --scenario, --split and the options for numbers.")
+    narrowing = _option_names({name: given[name] for name in ("scenario", "split", "numbers") if name in given})
+    if narrowing:
+        raise Contradiction(f"the proof is for all numbers and every order of events; drop {', '.join(narrowing)}.")
     from .proof_run import prove_configuration
 
     if not given.keys() & {"relax", "reader", "items_anywhere"}:
@@ -142,11 +169,11 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
 def _table(options: argparse.Namespace, reporter: Reporter) -> int:
     from outlives.model.lifetime import GUARDS, guard_named
 
-    from .folder import DEFAULT_OUT, make_folder
+    from .folder import make_folder
     from .table_run import judge_table
 
     guards = [guard_named(name).name for name in dict.fromkeys(options.guard or GUARDS)]
-    folder = make_folder(Path(options.out) if options.out else DEFAULT_OUT, "table")
+    folder = make_folder(_out(options), "table")
     return judge_table(guards, folder, reporter)
 
 

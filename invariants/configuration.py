@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from outlives.model.contract import Property, Range
-from outlives.model.errors import Contradiction, UnknownName
+from outlives.model.errors import Contradiction, OutOfRange, UnknownName
 from outlives.model.lifetime import guard_named
 from outlives.model.profiles import Profile, profile_named
 from outlives.model.scenarios import Scenario, scenario_named
@@ -19,7 +19,7 @@ from outlives.model.state import State
 from outlives.model.world import ASSUMPTIONS, ROUTES, Reader, Rules, World
 
 from .properties import known_property, scheduler_properties
-from .userfile import load_named
+from .userfile import call_named, load_named
 
 __all__ = ["DEFAULT_SCOPE", "READERS", "Configuration"]
 
@@ -28,6 +28,9 @@ POLICIES = ("fcfs",)
 
 DEFAULT_SCOPE = Scope()
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
+
+_MOST = {"items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
+"""Numbers that grow the state itself, or the choices at every step: the least and the most that a run can do with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +76,10 @@ class Configuration:
                 raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop {names}.")
         if self.guard is not None:
             guard_named(self.guard)
+        for name, (low, high) in _MOST.items():
+            asked = self.numbers.get(name)
+            if asked is not None and asked[1] > high:
+                raise OutOfRange(f"--{name}", asked[1], low, high)
         check_scope(self.scope())
 
     @property
@@ -94,7 +101,7 @@ class Configuration:
         if self.guard is not None:
             profile = replace(profile, guard=guard_named(self.guard))
         if self.fault is not None:
-            rules = load_named(self.fault, "fault")(profile.rules)
+            rules = call_named(self.fault, "fault", profile.rules)
             if not isinstance(rules, Rules):
                 raise Contradiction(f"fault {self.fault} returned {type(rules).__name__}, not the Rules it was given.")
             profile = replace(profile, rules=rules)
@@ -190,7 +197,7 @@ def _known(kind: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[
 
 
 def _profile(name: str) -> Profile:
-    if ".py:" not in name:
+    if ".py:" not in name and not name.endswith(".py"):
         return profile_named(name)
     profile = load_named(name, "profile")
     if not isinstance(profile, Profile):

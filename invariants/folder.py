@@ -1,10 +1,11 @@
 """The folder of one run: made before work starts, numbered, never overwritten."""
 
+import os
 from pathlib import Path
 
 from outlives.model.errors import Unwritable
 
-__all__ = ["DEFAULT_OUT", "make_folder"]
+__all__ = ["DEFAULT_OUT", "make_folder", "new_folder"]
 
 DEFAULT_OUT = Path(".outlives")
 
@@ -23,9 +24,37 @@ def make_folder(out: Path, name: str) -> Path:
             folder = out / f"{name}-{number:04}"
             try:
                 folder.mkdir()
-                return folder
+                break
             except FileExistsError:
                 number += 1
+    except (OSError, ValueError) as error:
+        raise _unwritable(out, "--out", error) from error
+    return _writable(folder, "--out")
+
+
+def new_folder(folder: Path, option: str) -> Path:
+    """Make this folder, which must not be there yet; raises `Unwritable` with the reason."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        raise Unwritable(f"{option} {folder} is there already; nothing is overwritten, name a new folder.") from None
+    except (OSError, ValueError) as error:
+        raise _unwritable(folder, option, error) from error
+    return _writable(folder, option)
+
+
+def _writable(folder: Path, option: str) -> Path:
+    """The folder itself, once a file could be made in it: a full or odd file system shows only then."""
+    probe = folder / ".probe"
+    try:
+        probe.touch()
+        os.unlink(probe)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise Unwritable(f"cannot write to {out}: {reason}. Choose another folder with --out.") from error
+        raise _unwritable(folder, option, error) from error
+    return folder
+
+
+def _unwritable(folder: Path, option: str, error: OSError | ValueError) -> Unwritable:
+    reason = getattr(error, "strerror", None) or str(error)
+    shown = str(folder) if len(str(folder)) <= 200 else str(folder)[:197] + "..."
+    return Unwritable(f"cannot write to {shown}: {reason}. Choose another folder with {option}.")

@@ -1,13 +1,23 @@
-"""Loading a user's own profile, fault or function from `path.py:name`. What is loaded is executed."""
+"""Loading a user's own profile, fault or function from `path.py:name`, and calling it. What is loaded is executed.
+
+Belongs here: everything that a user's file may do wrong while it is loaded or called, turned into one sentence. What its
+rules do wrong in the middle of a run is the engines' to report (`BadModel`).
+"""
 
 import importlib.util
+import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from outlives.model.errors import BadUserFile
 
-__all__ = ["load_named"]
+__all__ = ["call_named", "load_named", "place_in_file"]
+
+_loaded: dict[tuple[str, int, int], ModuleType] = {}
+"""(path, time of change, size) -> the module: a file is executed once a process, however often it is asked for."""
 
 
 def load_named(where: str, kind: str) -> Any:
@@ -16,31 +26,80 @@ def load_named(where: str, kind: str) -> Any:
     if not path_text.endswith(".py") or not name:
         raise BadUserFile(f"--{kind} {where}: write it as path.py:name, e.g. my_{kind}s.py:{kind}.")
     path = Path(path_text)
-    if not path.is_file():
-        raise BadUserFile(f"--{kind} {where}: there is no file {path}.")
-    spec = importlib.util.spec_from_file_location(f"outlives_user_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise BadUserFile(f"--{kind} {where}: {path} cannot be loaded as Python.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        line = getattr(error, "lineno", None) or _line_in(error, path)
-        at = f", line {line}" if line else ""
-        raise BadUserFile(f"--{kind} {where}: {path}{at} raised {type(error).__name__}: {error}") from error
+        if not path.is_file():
+            raise BadUserFile(f"--{kind} {where}: there is no file {path}.")
+        found = path.stat()
+    except (OSError, ValueError) as error:
+        raise BadUserFile(f"--{kind} {where}: {path} cannot be read: {error}.") from error
+    key = (str(path.resolve()), found.st_mtime_ns, found.st_size)
+    module = _loaded.get(key)
+    if module is None:
+        module = _loaded[key] = _execute(path, f"--{kind} {where}")
     try:
         return getattr(module, name)
     except AttributeError:
         names = sorted(other for other in vars(module) if not other.startswith("_"))
-        raise BadUserFile(f"--{kind} {where}: {path} has no {name!r}. It has: {', '.join(names)}.") from None
+        has = f"It has: {', '.join(names)}." if names else "It defines nothing."
+        raise BadUserFile(f"--{kind} {where}: {path} has no {name!r}. {has}") from None
 
 
-def _line_in(error: BaseException, path: Path) -> int | None:
-    line = None
-    trace = error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == str(path):
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return line
+def call_named(where: str, kind: str, argument: Any) -> Any:
+    """What the function `path.py:name` makes of the argument; raises `BadUserFile` where it raises or is none."""
+    function: Callable[[Any], Any] = load_named(where, kind)
+    if not callable(function):
+        raise BadUserFile(f"--{kind} {where} is {type(function).__name__}, not a function.")
+    try:
+        return function(argument)
+    except (Exception, SystemExit) as error:
+        raise BadUserFile(f"--{kind} {where}{_line(error, where)} raised {_words(error)}") from error
+
+
+def place_in_file(error: BaseException | None, where: str) -> str:
+    """`path, line N` of the innermost line of that file (`path.py:name`) on the way to an error; empty where none is.
+
+    Looks through what the error was raised from as well.
+    """
+    path = Path(where.rpartition(":")[0])
+    place = ""
+    while error is not None:
+        trace = error.__traceback__
+        while trace is not None:
+            if _same(trace.tb_frame.f_code.co_filename, path):
+                place = f"{path}, line {trace.tb_lineno}"
+            trace = trace.tb_next
+        error = error.__cause__
+    return place
+
+
+def _execute(path: Path, asked: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"outlives_user_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise BadUserFile(f"{asked}: {path} cannot be loaded as Python.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        line = f", line {error.lineno}" if error.lineno else ""
+        raise BadUserFile(f"{asked}: {path}{line} is not Python: {error.msg}.") from error
+    except (Exception, SystemExit) as error:
+        raise BadUserFile(f"{asked}: {path}{_line(error, f'{path}:')} raised {_words(error)}") from error
+    return module
+
+
+def _line(error: BaseException, where: str) -> str:
+    place = place_in_file(error, where)
+    return f", line {place.rpartition(' ')[2]}," if place else ""
+
+
+def _words(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _same(name: str, path: Path) -> bool:
+    try:
+        return os.path.samefile(name, path)
+    except (OSError, ValueError):
+        return False
