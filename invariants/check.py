@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
 from outlives.model.world import ROUTES, World
@@ -54,10 +55,13 @@ class CheckRun:
     """Scopes that the exhaustive engine visited -> states."""
     done: list[str] = field(default_factory=list)
     interrupted: bool = False
+    trouble: BadModel | None = None
+    """What ended the run before all engines were done: rules that raise, or return what no rule may."""
 
 
 def check(run: CheckRun) -> Run:
-    """Run the engines one after the other. Ctrl-C ends the run with what is known by then."""
+    """Run the engines one after the other. Ctrl-C ends the run with what is known by then, a user's broken rules too
+    (`CheckRun.trouble`)."""
     world = run.configuration.world()
     stages: Mapping[str, Callable[[CheckRun, World], None]] = {
         "machine": _machine,
@@ -71,6 +75,8 @@ def check(run: CheckRun) -> Run:
                 run.done.append(engine)
     except KeyboardInterrupt:
         run.interrupted = True
+    except BadModel as error:
+        run.trouble = error
     return _summary(run, world)
 
 
@@ -99,7 +105,7 @@ def _machine(run: CheckRun, world: World) -> None:
                 write_trace=lambda trace, path: _keep(write_trace(trace, run.configuration, path)),
             )
         except MachineInterrupted as stop:
-            _take_machine(run, world, stop.partial)
+            _take_machine(run, world, stop.partial)  # at once: no search for shorter traces
             raise
     _take_machine(run, world, seen)
 
@@ -114,7 +120,8 @@ def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
             continue
         trace = result.trace
         if trace is not None:
-            trace = _shortest(run, world, trace)
+            if not seen.interrupted:
+                trace = _shortest(run, world, trace)
             _write(run, "machine", trace)
         run.results.append(replace(result, trace=trace))
     _count(run, seen.situations)

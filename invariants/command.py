@@ -9,7 +9,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from outlives.model.errors import OutlivesError
 
@@ -42,8 +42,8 @@ class _UsageError(OutlivesError):
 class _Parser(argparse.ArgumentParser):
     """Answers a mistake with one sentence, as every other bad input is answered, and takes no half option names."""
 
-    def __init__(self, *arguments: object, **named: object) -> None:
-        super().__init__(*arguments, allow_abbrev=False, **named)  # type: ignore[arg-type]
+    def __init__(self, **named: Any) -> None:
+        super().__init__(allow_abbrev=False, **named)
 
     def error(self, message: str) -> NoReturn:
         raise _UsageError(f"{message} (see {self.prog} --help).")
@@ -85,7 +85,7 @@ def _unraisable(trouble: "sys.UnraisableHookArgs") -> None:
         sys.__unraisablehook__(trouble)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     parser = _Parser(
         prog="outlives",
         description="Proves and tests that a cache entry outlives its last reader in an LLM scheduler.",
@@ -139,9 +139,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, phrase: str, example: str
-) -> argparse.ArgumentParser:
+def _command(commands: "argparse._SubParsersAction[_Parser]", name: str, phrase: str, example: str) -> _Parser:
     return commands.add_parser(
         name,
         help=phrase,

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import BadUserFile, Contradiction, OutOfRange, UnknownName, Unwritable
+from outlives.model.errors import BadModel, BadUserFile, Contradiction, OutOfRange, UnknownName, Unwritable
 
 from .configuration import Configuration
 from .report import Reporter, explain, reporter_for
@@ -137,8 +137,26 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         progress=reporter.progress,
     )
     report = check(run)
+    if run.trouble is not None:
+        for violation in report.violations:
+            reporter.violation(violation)
+        for result in run.results:
+            reporter.say(f"Known before: {result.property}, {result.engine}: {result.verdict} ({result.coverage}).")
+        reporter.error(_trouble(run.trouble, configuration, folder))
+        return reporter.finish(2)
     reporter.run(report)
     return reporter.finish(report.status)
+
+
+def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str:
+    """What went wrong in the rules, in which line of the user's file, and where the findings so far are."""
+    from .userfile import place_in_file
+
+    named = [name for name in (configuration.fault, configuration.profile) if name is not None and ".py:" in name]
+    place = next(filter(None, (place_in_file(error, name) for name in named)), "")
+    found = sum(1 for _ in folder.iterdir())
+    kept = f" What was found before it is in {folder}." if found else ""
+    return f"{place}{': ' if place else ''}{error}{kept}"
 
 
 def _prove(options: argparse.Namespace, reporter: Reporter) -> int:

@@ -225,10 +225,11 @@ def _round(session: _Session, remaining: tuple[Property[Any], ...], label: str) 
     except PropertyViolated:
         pass
     except BadModel as error:
-        raise (recorder.bad or error) from None
+        known = recorder.bad or error
+        raise known from known.__cause__
     except Flaky as error:
         if recorder.bad is not None:
-            raise recorder.bad from None
+            raise recorder.bad from recorder.bad.__cause__
         raise BadModel(
             "the model breaks its contract: the same actions from the same initial state ended differently "
             "when they were taken again; next_state, actions and initial_states must be deterministic."

@@ -13,6 +13,7 @@ from outlives.model.lifetime import GUARDS, Counters
 from outlives.model.world import World
 
 from .configuration import Configuration
+from .folder import new_folder
 from .proof.bounded import search
 from .proof.cells import Column
 from .proof.evidence import differ, necessity, vacuity
@@ -30,16 +31,30 @@ def prove_configuration(configuration: Configuration, options: argparse.Namespac
     """Prove, or show why not; returns the exit status."""
     world = configuration.world()
     terms = _terms(configuration, world)
+    texts = None if options.smt2 is None else new_folder(Path(options.smt2), "--smt2")
     with reporter.progress(None, "proof"):
-        report = prove(terms, text=options.smt2 is not None)
-        checks = vacuity(terms, report.lemmas) if report.verdict is Verdict.PROVED else ()
-        needed = necessity(terms, report.lemmas) if report.verdict is Verdict.PROVED else {}
+        report = prove(terms, text=texts is not None)
     reporter.say(_claim(configuration, world))
     reporter.proof(report)
-    if options.smt2 is not None:
-        reporter.say(f"{_write_texts(report, Path(options.smt2))} obligations written as SMT-LIB2 to {options.smt2}.")
+    if texts is not None:
+        reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
+    try:
+        return reporter.finish(_evidence(terms, world, report, reporter))
+    except KeyboardInterrupt:
+        missing = (
+            "whether it is vacuous and needs each lemma" if report.verdict is Verdict.PROVED else "a counterexample"
+        )
+        reporter.say(f"Interrupted: the proof above is whole; {missing} was still being worked out.")
+        return reporter.finish(130)
+
+
+def _evidence(terms: Terms, world: World, report: ProofReport, reporter: Reporter) -> int:
+    """What makes the answer believable: no vacuity, each lemma needed, or a counterexample; the exit status."""
     verdicts = [report.verdict]
     if report.verdict is Verdict.PROVED:
+        with reporter.progress(None, "vacuity and necessity"):
+            checks = vacuity(terms, report.lemmas)
+            needed = necessity(terms, report.lemmas)
         impossible = [check.name for check in checks if check.solved.answer == "unsat"]
         undecided = [check.name for check in checks if check.solved.answer == "unknown"]
         if impossible:
@@ -55,7 +70,7 @@ def prove_configuration(configuration: Configuration, options: argparse.Namespac
         reporter.say(_equality())
     elif report.verdict is Verdict.UNKNOWN:
         verdicts = [_counterexample(terms, world, reporter)]
-    return reporter.finish(exit_status(verdicts))
+    return exit_status(verdicts)
 
 
 def _terms(configuration: Configuration, world: World) -> Terms:
@@ -137,12 +152,9 @@ def _counterexample(terms: Terms, world: World, reporter: Reporter) -> Verdict:
 
 def _write_texts(report: ProofReport, folder: Path) -> int:
     try:
-        folder.mkdir(parents=True)
         for each in report.obligations:
             name = each.name.replace(" / ", "--").replace(" ", "-")
             (folder / f"{name}.smt2").write_text(each.solved.smt2, encoding="utf-8")
-    except FileExistsError:
-        raise Unwritable(f"--smt2 {folder} is there already; nothing is overwritten, name a new folder.") from None
     except OSError as error:
         raise Unwritable(f"--smt2 {folder}: {error.strerror or error}.") from error
     return len(report.obligations)

@@ -6,10 +6,11 @@ merged in their own order, so that the answer does not depend on the number of w
 """
 
 import os
+import signal
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -148,15 +149,16 @@ def _trace(steps: Sequence[Any], difference: str) -> Trace:
 def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers: int | None = None) -> int:
     """Judge the table and report it; returns the exit status. Traces go into the folder."""
     work = [(guard, number, where) for guard in guards for number in range(len(COLUMNS)) for where in (False, True)]
-    cells = []
-    with reporter.progress(len(work), "table") as advance:
-        for done, judged in enumerate(_judged(work, workers or os.cpu_count() or 1), 1):
-            cells.append(judged)
-            advance(done)
-    for judged in cells:
-        if judged.trace is not None:
-            column = next(each for each in COLUMNS if each.name == judged.column)
-            write_trace(judged.trace, _configuration(judged, column), folder / _file_name(judged))
+    cells: list[Judged] = []
+    interrupted = False
+    try:
+        with reporter.progress(len(work), "table") as advance:
+            for judged in _judged(work, workers or os.cpu_count() or 1):
+                cells.append(judged)
+                _write(judged, folder)
+                advance(len(cells))
+    except KeyboardInterrupt:
+        interrupted = True
     for where in (False, True):
         title = f"Guard x assumptions, items {'anywhere' if where else 'inside the prompt'}"
         table = headline_table([_as_cell(judged) for judged in cells if judged.anywhere is where])
@@ -165,6 +167,9 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
         if judged.note:
             reporter.say(f"{judged.name}: {judged.note}")
     reporter.say(f"A shortest trace of every violated cell is in {folder}; outlives replay runs it again.")
+    if interrupted:
+        reporter.say(f"Interrupted: {len(cells)} of {len(work)} cells were judged by then.")
+        return reporter.finish(130)
     # A violated cell is an answer, not a failure: the table is good when every cell has a verdict and engines agree.
     answered = [Verdict.PROVED if judged.verdict is Verdict.VIOLATED else judged.verdict for judged in cells]
     return reporter.finish(exit_status(answered))
@@ -174,8 +179,23 @@ def _judged(work: Sequence[tuple[str, int, bool]], workers: int) -> Iterable[Jud
     if workers == 1:
         yield from map(judge_cell, work)
         return
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    # Ctrl-C reaches every process of the terminal; here it is this one's affair, which then ends the others.
+    pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    try:
         yield from pool.map(judge_cell, work)
+    except BaseException:
+        for process in active_children():
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _write(judged: Judged, folder: Path) -> None:
+    """The cell's trace, if it has one: at once, so that it is there whatever happens to the run."""
+    if judged.trace is not None:
+        column = next(each for each in COLUMNS if each.name == judged.column)
+        write_trace(judged.trace, _configuration(judged, column), folder / _file_name(judged))
 
 
 def _as_cell(judged: Judged) -> Cell:

@@ -1,7 +1,7 @@
 """Loading a user's own profile, fault or function from `path.py:name`, and calling it. What is loaded is executed.
 
-Belongs here: everything that a user's file may do wrong while it is loaded or called, turned into one sentence. What its
-rules do wrong in the middle of a run is the engines' to report (`BadModel`).
+Belongs here: everything that a user's file may do wrong while it is loaded or called, turned into one sentence. What
+its rules do wrong in the middle of a run is the engines' to report (`BadModel`).
 """
 
 import importlib.util
