@@ -15,6 +15,7 @@ from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
 from outlives.model.world import ROUTES, World
 
+from .agreement import judged_by_others, proved_and_violated, shortened, windows_are_checked
 from .configuration import Configuration
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
@@ -33,8 +34,6 @@ ProgressFactory = Callable[[int | None, str], AbstractContextManager[Advance]]
 
 _TIE_STEPS = 10_000
 """Steps of a random walk that are held against the proved relation."""
-_SHORTEST_STATES = 60_000
-"""States that the search for a shorter trace may visit."""
 
 
 @dataclass(slots=True)
@@ -53,6 +52,8 @@ class CheckRun:
     fired: dict[str, int] = field(default_factory=dict)
     scopes: dict[str, int] = field(default_factory=dict)
     """Scopes that the exhaustive engine visited -> states."""
+    disagreements: list[Result] = field(default_factory=list)
+    """What one engine found and another cannot confirm."""
     done: list[str] = field(default_factory=list)
     interrupted: bool = False
     trouble: BadModel | None = None
@@ -121,29 +122,13 @@ def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
         trace = result.trace
         if trace is not None:
             if not seen.interrupted:
-                trace = _shortest(run, world, trace)
+                trace, rows = shortened(_model(run, world), world, trace, relation="proof" in run.engines)
+                run.disagreements.extend(rows)
             _write(run, "machine", trace)
         run.results.append(replace(result, trace=trace))
     _count(run, seen.situations)
     for action, times in seen.fired.items():
         run.fired[action] = run.fired.get(action, 0) + times
-
-
-def _shortest(run: CheckRun, world: World, trace: Trace) -> Trace:
-    """Search every shorter run with the same numbers, breadth-first: a shorter trace, or the fact that none exists."""
-    from .explore import Bounds, breadth_first
-
-    length = len(trace.actions)
-    first = trace.steps[0].state
-    if not isinstance(first, State) or length == 0:
-        return trace
-    model = _At(_model(run, world), first)
-    found = breadth_first(model, bounds=Bounds(states=_SHORTEST_STATES, depth=length), properties=(trace.property,))
-    for result in found.results():
-        if result.trace is not None:
-            shrink = {**trace.shrink, "final_length": len(result.trace.actions)}
-            return replace(result.trace, shortest="shortest possible with these numbers", shrink=shrink)
-    return replace(trace, shortest=f"shrunk; not proved shortest (searched to depth {found.searched})")
 
 
 class _At:
@@ -194,12 +179,14 @@ def _exhaustive(run: CheckRun, world: World) -> None:
                 run.fired[action] = run.fired.get(action, 0) + count.fired
             advance(number + 1)
             if found.stopped == "Ctrl-C":
-                _take_exhaustive(run, rows, names, states)
+                _take_exhaustive(run, world, rows, names, states)
                 raise KeyboardInterrupt
-    _take_exhaustive(run, rows, names, states)
+    _take_exhaustive(run, world, rows, names, states)
 
 
-def _take_exhaustive(run: CheckRun, rows: Mapping[str, list[Result]], names: Sequence[str], states: int) -> None:
+def _take_exhaustive(
+    run: CheckRun, world: World, rows: Mapping[str, list[Result]], names: Sequence[str], states: int
+) -> None:
     order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.EXHAUSTED, Verdict.VACUOUS)
     for name, each in rows.items():
         if is_situation(name):
@@ -212,7 +199,11 @@ def _take_exhaustive(run: CheckRun, rows: Mapping[str, list[Result]], names: Seq
             worst, engine="exhaustive", coverage=coverage, details={**worst.details, "scopes": list(names)}
         )
         if result.trace is not None:
-            _write(run, "exhaustive", result.trace)
+            model = _model(run, world)
+            trace, others = judged_by_others(model, world, result.trace, relation="proof" in run.engines)
+            run.disagreements.extend(others)
+            _write(run, "exhaustive", trace)
+            result = replace(result, trace=trace)
         run.results.append(result)
 
 
@@ -242,39 +233,9 @@ def _write(run: CheckRun, engine: str, trace: Trace) -> None:
     run.traces.append((engine, trace, path))
 
 
-def _disagreements(run: CheckRun, world: World) -> list[Result]:
-    """Where one engine says violated and another, on the same ground, that it cannot be."""
-    proved = [row for row in run.results if row.engine == "proof" and row.verdict is Verdict.PROVED]
-    missed = [
-        row
-        for row in run.results
-        if row.property == "GATHER-AFTER-FREE" and row.verdict is Verdict.VIOLATED and row.engine != "proof"
-    ]
-    if proved and missed and windows_are_checked(world):
-        return [
-            Result(
-                engine=f"proof, {missed[0].engine}",
-                property="ENGINES-AGREE",
-                verdict=Verdict.DISAGREE,
-                coverage=f"{proved[0].property} is proved, but {missed[0].engine} found a read of a missing key",
-                note="one of the engines, or the relation that is proved about, is wrong: keep the trace",
-            )
-        ]
-    return []
-
-
-def windows_are_checked(world: World) -> bool:
-    """Whether the profile's gate looks at all that its worker needs: what the proof assumes as A2 and A3.
-
-    Releases before 0.24.0 whose gate overlooks the drafter's look-ahead break this by themselves.
-    """
-    switches = world.switches
-    looks = switches.gate_look_ahead == 1 and switches.gate_shortcut == 0 and switches.whole_cut_look_ahead == 1
-    return switches.tolerate_look_ahead == 1 or looks
-
-
 def _summary(run: CheckRun, world: World) -> Run:
-    run.results.extend(_disagreements(run, world))
+    run.results.extend(run.disagreements)
+    run.results.extend(proved_and_violated(world, run.results, [trace for _, trace, _ in run.traces]))
     sampled = {"machine", "exhaustive"} & set(run.done)
     open_routes = [route for route in ROUTES if route not in world.closed]
     vacuous: list[str] = []

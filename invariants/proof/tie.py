@@ -5,6 +5,7 @@ the transition functions of the proof on the numbers of the run; no solver is in
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from outlives.model.contract import Action, Refusal
@@ -37,7 +38,8 @@ def terms_of(world: World) -> Terms:
         early_resume=0,
         asynchronous=world.asynchronous,
     )
-    return Terms(guard=world.guard, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
+    guard = replace(world.guard, condition=world.condition)
+    return Terms(guard=guard, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
 
 
 def check_step(
