@@ -15,7 +15,7 @@ from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
 from outlives.model.world import ROUTES, World
 
-from .agreement import judged_by_others, proved_and_violated, shortened, windows_are_checked
+from .agreement import breaks_fact, judged_by_others, relation_differs, shortened, windows_are_checked
 from .configuration import Configuration
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
@@ -122,7 +122,7 @@ def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
         trace = result.trace
         if trace is not None:
             if not seen.interrupted:
-                trace, rows = shortened(_model(run, world), world, trace, relation="proof" in run.engines)
+                trace, rows = shortened(_model(run, world), trace)
                 run.disagreements.extend(rows)
             _write(run, "machine", trace)
         run.results.append(replace(result, trace=trace))
@@ -159,6 +159,11 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
     return starts
 
 
+def _scope_states(run: CheckRun) -> int:
+    """A fault may make the counters grow without end: the exhaustive engine then answers `unknown` in good time."""
+    return _SCOPE_STATES.get(run.settings.name, _SCOPE_STATES["ci"])
+
+
 def _exhaustive(run: CheckRun, world: World) -> None:
     from .explore import Bounds, breadth_first
 
@@ -168,7 +173,7 @@ def _exhaustive(run: CheckRun, world: World) -> None:
     states = 0
     with run.progress(len(starts), "exhaustive") as advance:
         for number, (name, state) in enumerate(starts):
-            found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=2_000_000))
+            found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=_scope_states(run)))
             names.append(f"{name} {found.states:,}")
             run.scopes[name] = found.states
             states += found.states
@@ -199,8 +204,7 @@ def _take_exhaustive(
             worst, engine="exhaustive", coverage=coverage, details={**worst.details, "scopes": list(names)}
         )
         if result.trace is not None:
-            model = _model(run, world)
-            trace, others = judged_by_others(model, world, result.trace, relation="proof" in run.engines)
+            trace, others = judged_by_others(_model(run, world), result.trace)
             run.disagreements.extend(others)
             _write(run, "exhaustive", trace)
             result = replace(result, trace=trace)
@@ -217,7 +221,10 @@ def _proof_and_tie(run: CheckRun, world: World) -> None:
     run.results.append(result)
     if windows_are_checked(world):
         with run.progress(_TIE_STEPS, "tie") as advance:
-            run.results.append(tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance))
+            tie = tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance)
+        if tie.verdict is Verdict.DISAGREE and result.verdict is not Verdict.PROVED and breaks_fact(tie.note):
+            tie = replace(tie, verdict=Verdict.UNKNOWN)  # the proof failed to bear that fact out: they agree
+        run.results.append(tie)
 
 
 # --- what it adds up to -------------------------------------------------------------------------------------------
@@ -235,7 +242,8 @@ def _write(run: CheckRun, engine: str, trace: Trace) -> None:
 
 def _summary(run: CheckRun, world: World) -> Run:
     run.results.extend(run.disagreements)
-    run.results.extend(proved_and_violated(world, run.results, [trace for _, trace, _ in run.traces]))
+    if "proof" in run.done:
+        run.results.extend(relation_differs(world, run.results, [each[:2] for each in run.traces]))
     sampled = {"machine", "exhaustive"} & set(run.done)
     open_routes = [route for route in ROUTES if route not in world.closed]
     vacuous: list[str] = []
