@@ -13,7 +13,7 @@ from typing import Any
 from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
-from outlives.model.world import ROUTES, World
+from outlives.model.world import World
 
 from .agreement import breaks_fact, judged_by_others, relation_differs, shortened, windows_are_checked
 from .configuration import Configuration
@@ -21,7 +21,7 @@ from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machin
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
 from .scopes import NAMED_SCOPES
-from .situations import ROUTE_SITUATIONS, SITUATIONS, is_situation
+from .situations import SITUATIONS, is_situation, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
 
@@ -166,11 +166,6 @@ def _scope_states(run: CheckRun) -> int:
     return _SCOPE_STATES.get(run.settings.name, _SCOPE_STATES["ci"])
 
 
-def _scope_states(run: CheckRun) -> int:
-    """A fault may make the counters grow without end: the exhaustive engine then answers `unknown` in good time."""
-    return _SCOPE_STATES.get(run.settings.name, _SCOPE_STATES["ci"])
-
-
 def _exhaustive(run: CheckRun, world: World) -> None:
     from .explore import Bounds, breadth_first
 
@@ -252,21 +247,18 @@ def _summary(run: CheckRun, world: World) -> Run:
     if "proof" in run.done:
         run.results.extend(relation_differs(world, run.results, [each[:2] for each in run.traces]))
     sampled = {"machine", "exhaustive"} & set(run.done)
-    open_routes = [route for route in ROUTES if route not in world.closed]
     vacuous: list[str] = []
     not_reached: list[str] = []
     if sampled and not run.interrupted:
-        for route in open_routes:
-            if route == "look-ahead" and run.configuration.scope().look_ahead.high == 0:
-                continue
-            if not any(run.situations.get(name) for name in ROUTE_SITUATIONS[route]):
-                vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
+        ahead = run.configuration.scope().look_ahead.high > 0
+        for route in routes_not_taken(world, run.situations, look_ahead=ahead):
+            vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
         not_reached += [f"action {name} never fired" for name, times in run.fired.items() if not times]
         not_reached += [
             f"never: {situation.phrase}" for situation in SITUATIONS if not run.situations.get(situation.name)
         ]
     return Run(
-        title=_title(run, world),
+        title=run.configuration.title(),
         results=tuple(run.results),
         violations=tuple(_violations(run, world)),
         not_covered=_not_covered(run, world),
@@ -287,25 +279,7 @@ def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
     for found in by_property.values():
         engine, trace, path = min(found, key=lambda each: len(each[1].actions))
         files = [str(other) for _, _, other in found]
-        yield explain(trace, world=world, engine=engine, replay=_replay_command(run.configuration, path), files=files)
-
-
-def _replay_command(configuration: Configuration, path: Path) -> str:
-    command = f"outlives replay {path}"
-    if ".py:" in configuration.profile:
-        command += f" --profile {configuration.profile}"
-    if configuration.fault is not None:
-        command += f" --fault {configuration.fault}"
-    return command
-
-
-def _title(run: CheckRun, world: World) -> str:
-    relaxed = ", ".join(sorted(world.relaxed))
-    assumptions = f"A1-A4 less {relaxed}" if relaxed else "A1-A4"
-    reader = f", reader {world.reader}" if world.reader != "checked" else ""
-    scenario = f", scenario {run.configuration.scenario}" if run.configuration.scenario else ""
-    fault = f", fault {run.configuration.fault}" if run.configuration.fault else ""
-    return f"profile {run.configuration.profile}, guard {world.guard.name}, {assumptions}{reader}{scenario}{fault}"
+        yield explain(trace, world=world, engine=engine, replay=run.configuration.replay_command(path), files=files)
 
 
 def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:

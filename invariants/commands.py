@@ -159,6 +159,37 @@ def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str
     return f"{place}{': ' if place else ''}{error}{kept}"
 
 
+def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .explore import Bounds
+    from .explore_run import ExploreRun, chosen_scopes, explore_scopes, show_statistics
+    from .folder import make_folder
+
+    configuration = Configuration(**_given(options))
+    configuration.world()
+    scopes = chosen_scopes(configuration, options.scope or ())
+    memory = None if options.memory is None else options.memory * 2**20
+    bounds = Bounds(states=options.states, depth=options.max_depth, memory=memory, seconds=options.seconds)
+    if options.checkpoint == "":
+        raise Unwritable("--checkpoint names no file.")
+    run = ExploreRun(
+        configuration=configuration,
+        scopes=scopes,
+        bounds=bounds,
+        folder=make_folder(_out(options), "explore"),
+        checkpoint=None if options.checkpoint is None else Path(options.checkpoint),
+    )
+    report = explore_scopes(run, reporter)
+    if options.stats:
+        show_statistics(run, reporter)
+    if run.trouble is not None:
+        for violation in report.violations:
+            reporter.violation(violation)
+        reporter.error(_trouble(run.trouble, configuration, run.folder))
+        return reporter.finish(2)
+    reporter.run(report)
+    return reporter.finish(report.status)
+
+
 def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
     given = _given(options)
     if options.source:
@@ -250,6 +281,7 @@ def _doctor(_options: argparse.Namespace, reporter: Reporter) -> int:
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
     "check": _check,
+    "explore": _explore,
     "prove": _prove,
     "table": _table,
     "replay": _replay,
