@@ -107,7 +107,7 @@ def _parser() -> _Parser:
         commands,
         "explore",
         "visit every state of small scopes, for the shortest trace to whatever is wrong in them",
-        "outlives explore --scope tight-cache --strangers 0..2 --stats",
+        "outlives explore --scope tight-cache --drafts 0..2 --stats",
     )
     _subject_options(explore)
     _run_options(explore)
@@ -181,8 +181,8 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
         "--scope",
         action="append",
         metavar="NAME",
-        help="a named scope (default: all); numbers given take the place of its own, each number of a range is visited; "
-        "repeatable",
+        help="a named scope (default: all); repeatable. Numbers given take the place of its own; of a range, each is "
+        "visited",
     )
     parser.add_argument("--stats", action="store_true", help="also sizes, levels, actions and ends, by scope")
     bounds = parser.add_argument_group("how far; where a bound stops it the answer is unknown (3)")

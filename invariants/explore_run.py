@@ -71,9 +71,8 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
     seen: set[tuple[State, ...]] = set()
     scopes: dict[str, tuple[State, ...]] = {}
     for name in dict.fromkeys(names or known):
-        states = tuple(
-            dict.fromkeys(model.initial_state(each) for each in _numbers(configuration, known[name].numbers))
-        )
+        numbers = _numbers(configuration, known[name].numbers)
+        states = tuple(dict.fromkeys(model.initial_state(each) for each in numbers))
         if states not in seen:
             seen.add(states)
             scopes[name] = states
@@ -133,7 +132,7 @@ def explore_scopes(run: ExploreRun, reporter: Reporter) -> Run:
         bounds = run.bounds
         if bounds.seconds is not None:
             # A scope that finds no time left is still begun, so that it is reported as stopped by the clock.
-            bounds = replace(bounds, seconds=max(0.001, bounds.seconds - (perf_counter() - begun)))
+            bounds = replace(bounds, seconds=max(0.001, round(bounds.seconds - (perf_counter() - begun), 2)))
         title = f"explore {name} ({number} of {len(run.scopes)})"
         try:
             with reporter.progress(None, title) as advance:
@@ -197,7 +196,10 @@ def deadlock_property(world: World) -> Property[State]:
     def goes_on(_before: State, _action: Action | None, after: State) -> bool:
         if after.misses or all(request.status in (ABSENT, FINISHED) for request in after.requests):
             return True
-        return any(not isinstance(model.next_state(after, action), Refusal) for action in model.actions(after))
+        try:
+            return any(not isinstance(model.next_state(after, action), Refusal) for action in model.actions(after))
+        except Exception:  # a user's rules: the search meets the same action next, and tells it with its place
+            return True
 
     return Property(
         name=DEADLOCK,
@@ -221,7 +223,9 @@ def _judge(run: ExploreRun, world: World, model: SchedulerModel) -> None:
                 by_property.setdefault(row.property, []).append(row)
     for rows in by_property.values():
         worst = min(rows, key=lambda row: (_ORDER.index(row.verdict), len(row.trace.actions) if row.trace else 0))
-        result = replace(worst, coverage=_coverage(run, rows, worst))
+        # Of a stopped search the report says once, among what is not covered, how far it got and what is left.
+        stopped = worst.verdict is Verdict.UNKNOWN and worst.note.startswith("stopped by")
+        result = replace(worst, coverage=_coverage(run, rows, worst), note="" if stopped else worst.note)
         run.rows.append(result if result.trace is None else replace(result, trace=_confirmed(run, world, model, worst)))
 
 
@@ -283,7 +287,7 @@ def _report(run: ExploreRun, world: World) -> Run:
         vacuous=tuple(
             f"open route {route} was never taken; close it with --without {route}, or visit a scope that takes it"
             for route in missing
-        ),  # fmt: skip
+        ),
         configuration=run.configuration.plain(),
         provenance={"states of each scope": {name: found.states for name, found in run.found.items()}},
         out=str(run.folder),
@@ -306,8 +310,8 @@ def show_statistics(run: ExploreRun, reporter: Reporter) -> None:
         told = found.statistics()
         for each in ("situations", "broken"):
             told[each] = {key: value for key, value in told[each].items() if key != DEADLOCK}
-        # What the engine calls a deadlock is any state in which every action is refused.
-        told["all_finished_ends"] = told["deadlocks"] - found.broken[DEADLOCK]
+        # What the engine calls a deadlock is any state in which every action is refused, all being finished or not.
+        told["nothing_left_to_do"] = found.deadlocks + found.ends - found.broken[DEADLOCK]
         told["deadlocks"] = found.broken[DEADLOCK]
         plain[name] = told
     reporter.data("statistics", plain)
