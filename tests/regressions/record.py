@@ -172,7 +172,7 @@ def main() -> None:
         configuration = Configuration(**case.about)
         trace = _given(configuration, case) if case.actions else _searched(configuration, case)
         written = write_trace(trace, configuration, path)
-        print(f"{written.name}: {len(trace.actions)} actions, {trace.why}")
+        sys.stderr.write(f"{written.name}: {len(trace.actions)} actions, {trace.why}\n")
 
 
 def _starts(case: Case) -> tuple[State, ...]:
