@@ -11,10 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import BadModel, BadUserFile, Contradiction, OutOfRange, UnknownName, Unwritable
+from outlives.model.errors import (
+    BadModel,
+    BadUserFile,
+    Contradiction,
+    OutlivesError,
+    OutOfRange,
+    UnknownName,
+    Unwritable,
+)
 
 from .configuration import Configuration
 from .report import Reporter, explain, reporter_for
+from .userfile import place_in_file
 
 __all__ = ["run_command"]
 
@@ -39,10 +48,22 @@ def run_command(options: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         try:
             return _COMMANDS[options.command](options, reporter)
-        except SystemExit as stop:
+        except (OutlivesError, BrokenPipeError):
+            raise
+        except (Exception, SystemExit) as error:
+            own = _user_files(options)
+            if not own:
+                raise  # nobody's but ours: the traceback is what a report of it needs
+            place = next(filter(None, (place_in_file(error, where) for where in own)), own[0])
             raise BadUserFile(
-                f"a rule of the user's file called exit ({stop.code}) in the middle of the run."
-            ) from stop
+                f"{place}: the run was ended by what a rule did there: {type(error).__name__}: {error}."
+            ) from error
+
+
+def _user_files(options: argparse.Namespace) -> list[str]:
+    """The options `path.py:name` of this command."""
+    named = (getattr(options, name, None) for name in ("fault", "profile"))
+    return [name for name in named if name is not None and ".py:" in name]
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -150,8 +171,6 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
 
 def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str:
     """What went wrong in the rules, in which line of the user's file, and where the findings so far are."""
-    from .userfile import place_in_file
-
     named = [name for name in (configuration.fault, configuration.profile) if name is not None and ".py:" in name]
     place = next(filter(None, (place_in_file(error, name) for name in named)), "")
     found = sum(1 for _ in folder.iterdir())
