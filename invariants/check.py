@@ -152,10 +152,11 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
     scenario = run.configuration.scenario_record()
     if scenario is not None:
         return [(f"{scenario.name} (small)", initial_state(scenario.small.setup({"numbers": "base"})))]
-    model = _model(run, run.configuration.world())
+    world = run.configuration.world()
     starts: list[tuple[str, State]] = []
     for named in NAMED_SCOPES:
-        state = model.initial_state(named.numbers)
+        own = named.own(run.configuration.scope(), run.configuration.numbers)
+        state = SchedulerModel(world, own).initial_state(named.numbers)
         if not named.misfit(state.setup) and all(state != other for _, other in starts):
             starts.append((named.name, state))
     return starts

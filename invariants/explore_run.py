@@ -67,10 +67,11 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
         if names:
             raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop --scope.")
         return {f"{scenario.name} (small)": (initial_state(scenario.small.setup({"numbers": "base"})),)}
-    model = configuration.model()
+    world = configuration.world()
     seen: set[tuple[State, ...]] = set()
     scopes: dict[str, tuple[State, ...]] = {}
     for name in dict.fromkeys(names or known):
+        model = SchedulerModel(world, known[name].own(configuration.scope(), configuration.numbers))
         numbers = _numbers(configuration, known[name].numbers)
         every = dict.fromkeys(model.initial_state(each) for each in numbers)
         states = tuple(state for state in every if not known[name].misfit(state.setup))
