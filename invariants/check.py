@@ -17,6 +17,7 @@ from outlives.model.world import World
 
 from .agreement import breaks_fact, judged_by_others, relation_differs, shortened, windows_are_checked
 from .configuration import Configuration
+from .interrupt import was_pressed
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
@@ -78,8 +79,13 @@ def check(run: CheckRun) -> Run:
                 run.done.append(engine)
     except KeyboardInterrupt:
         run.interrupted = True
-    except BadModel as error:
-        run.trouble = error
+    except Exception as error:
+        if was_pressed():
+            run.interrupted = True
+        elif isinstance(error, BadModel):
+            run.trouble = error
+        else:
+            raise
     return _summary(run, world)
 
 
