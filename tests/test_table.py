@@ -1,0 +1,122 @@
+"""`outlives table`: two engines a cell, none by hand, traces that replay; here the cells of the headline.
+
+The whole table takes minutes: the campaign has it.
+"""
+
+from pathlib import Path
+
+import pytest
+from command_runs import Run, runner
+from outlives.invariants.proof.cells import COLUMNS
+from outlives.invariants.table_run import TABLE_SETUPS, Judged, judge_cell
+from outlives.invariants.verdict import Verdict
+from outlives.model.lifetime import GUARDS
+
+NUMBERS = {column.name: number for number, column in enumerate(COLUMNS)}
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.chdir(tmp_path)
+    return runner(capsys)
+
+
+HEADLINE = (
+    ("confirmed", "A1-A4", True, Verdict.PROVED),
+    ("confirmed", "A3 any", True, Verdict.PROVED),
+    ("confirmed", "A1", False, Verdict.VIOLATED),
+    ("optimistic-at-output", "A3 any", True, Verdict.VIOLATED),
+    ("retain", "A3 any", False, Verdict.PROVED),
+    ("confirmed", "A4", False, Verdict.VIOLATED),
+)
+
+
+@pytest.mark.parametrize(("guard", "column", "anywhere", "verdict"), HEADLINE)
+def test_headline_cells_are_judged_by_two_engines_that_agree(
+    guard: str, column: str, anywhere: bool, verdict: Verdict
+) -> None:
+    judged = judge_cell((guard, NUMBERS[column], anywhere))
+    assert (judged.guard, judged.column, judged.anywhere, judged.verdict) == (guard, column, anywhere, verdict)
+    assert judged.note == ""
+    assert len(judged.engines) == 2
+    if verdict is Verdict.PROVED:
+        assert judged.engines == ("proof", "exhaustive")
+        assert judged.trace is None
+    else:
+        assert judged.engines == ("bounded checking", "exhaustive")
+        assert judged.trace is not None
+        assert judged.trace.property == "GATHER-AFTER-FREE"
+
+
+def test_the_setups_that_are_visited_whole_are_small_and_of_their_kind() -> None:
+    for anywhere, setups in TABLE_SETUPS.items():
+        for setup in setups:
+            (asked,) = setup.requests
+            past = [item for item in asked.items if item.end > asked.prompt]
+            assert bool(past) is anywhere
+            assert asked.prompt + asked.outputs <= 8
+    assert {setup.depth for setups in TABLE_SETUPS.values() for setup in setups} == {2, 3}
+
+
+def _cell(guard: str, verdict: Verdict, column: str, anywhere: bool, note: str = "") -> Judged:
+    return Judged(guard=guard, column=column, anywhere=anywhere, verdict=verdict, engines=("proof",), trace=None,
+                  shortest=False, coverage="", note=note)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [
+        ((Verdict.PROVED,), 0),
+        ((Verdict.PROVED, Verdict.VIOLATED), 0),
+        ((Verdict.PROVED, Verdict.UNKNOWN), 3),
+        ((Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.DISAGREE), 5),
+    ],
+)
+def test_a_violated_cell_is_an_answer_and_an_open_one_is_not(
+    verdicts: tuple[Verdict, ...], status: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judged(work: list[tuple[str, int, bool]], _workers: int) -> list[Judged]:
+        return [
+            _cell(guard, verdicts[place % len(verdicts)], COLUMNS[number].name, anywhere, "why")
+            for place, (guard, number, anywhere) in enumerate(work)
+        ]
+
+    monkeypatch.setattr("outlives.invariants.table_run._judged", judged)
+    done = run("table", "--guard", "confirmed", "--guard", "retain", "--guard", "retain", "--json")
+    assert done.status == done.object["exit_status"] == status
+    tables = done.object["tables"]
+    assert len(tables) == 2
+    for table in tables.values():
+        assert [row["guard"] for row in table["rows"]] == ["confirmed", "retain"]
+        assert all(row[column.name] != "-" for row in table["rows"] for column in COLUMNS)
+
+
+def test_without_a_guard_every_guard_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int, bool]] = []
+    monkeypatch.setattr("outlives.invariants.table_run._judged", lambda work, _workers: asked.extend(work) or ())
+    run("table")
+    assert {guard for guard, _, _ in asked} == set(GUARDS)
+    assert len(asked) == len(GUARDS) * len(COLUMNS) * 2
+
+
+def test_a_violated_cells_trace_is_written_at_once_and_replays(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = [("optimistic-after-advance", NUMBERS["A3 any"], False)]
+    monkeypatch.setattr("outlives.invariants.table_run._judged", lambda _work, _workers: map(judge_cell, work))
+    assert run("table", "--guard", "optimistic-after-advance").status == 0
+    (path,) = (tmp_path / ".outlives" / "table-0001").iterdir()
+    assert path.name == "optimistic-after-advance--A3-any--prompt.itf.json"
+    again = run("replay", path)
+    assert again.status == 1
+    assert "VIOLATED GATHER-AFTER-FREE" in again.out
+
+
+def test_the_answer_does_not_depend_on_the_number_of_workers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outlives.invariants.table_run.COLUMNS", COLUMNS[:1])
+    said = []
+    for workers in (1, 2):
+        monkeypatch.setattr("outlives.invariants.table_run.os.cpu_count", lambda count=workers: count)
+        said.append(run("table", "--guard", "confirmed", "--out", str(workers)).out.replace("2/table", "1/table"))
+    assert said[0] == said[1]
+    assert "proved" in said[0]
