@@ -13,15 +13,15 @@ from typing import Any
 from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
-from outlives.model.world import ROUTES, World
+from outlives.model.world import World
 
-from .agreement import judged_by_others, proved_and_violated, shortened, windows_are_checked
+from .agreement import breaks_fact, judged_by_others, relation_differs, shortened, windows_are_checked
 from .configuration import Configuration
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
 from .scopes import NAMED_SCOPES
-from .situations import ROUTE_SITUATIONS, SITUATIONS, is_situation
+from .situations import SITUATIONS, is_situation, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
 
@@ -32,6 +32,8 @@ ENGINES = ("machine", "exhaustive", "proof")
 Advance = Callable[..., None]
 ProgressFactory = Callable[[int | None, str], AbstractContextManager[Advance]]
 
+_SCOPE_STATES = {"quick": 20_000, "ci": 50_000, "nightly": 2_000_000}
+"""Settings -> states of one scope that the exhaustive engine may visit; the named scopes have some 2,000 each."""
 _TIE_STEPS = 10_000
 """Steps of a random walk that are held against the proved relation."""
 
@@ -122,7 +124,7 @@ def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
         trace = result.trace
         if trace is not None:
             if not seen.interrupted:
-                trace, rows = shortened(_model(run, world), world, trace, relation="proof" in run.engines)
+                trace, rows = shortened(_model(run, world), trace)
                 run.disagreements.extend(rows)
             _write(run, "machine", trace)
         run.results.append(replace(result, trace=trace))
@@ -159,6 +161,11 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
     return starts
 
 
+def _scope_states(run: CheckRun) -> int:
+    """A fault may make the counters grow without end: the exhaustive engine then answers `unknown` in good time."""
+    return _SCOPE_STATES.get(run.settings.name, _SCOPE_STATES["ci"])
+
+
 def _exhaustive(run: CheckRun, world: World) -> None:
     from .explore import Bounds, breadth_first
 
@@ -168,7 +175,7 @@ def _exhaustive(run: CheckRun, world: World) -> None:
     states = 0
     with run.progress(len(starts), "exhaustive") as advance:
         for number, (name, state) in enumerate(starts):
-            found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=2_000_000))
+            found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=_scope_states(run)))
             names.append(f"{name} {found.states:,}")
             run.scopes[name] = found.states
             states += found.states
@@ -199,8 +206,7 @@ def _take_exhaustive(
             worst, engine="exhaustive", coverage=coverage, details={**worst.details, "scopes": list(names)}
         )
         if result.trace is not None:
-            model = _model(run, world)
-            trace, others = judged_by_others(model, world, result.trace, relation="proof" in run.engines)
+            trace, others = judged_by_others(_model(run, world), result.trace)
             run.disagreements.extend(others)
             _write(run, "exhaustive", trace)
             result = replace(result, trace=trace)
@@ -217,7 +223,10 @@ def _proof_and_tie(run: CheckRun, world: World) -> None:
     run.results.append(result)
     if windows_are_checked(world):
         with run.progress(_TIE_STEPS, "tie") as advance:
-            run.results.append(tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance))
+            tie = tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance)
+        if tie.verdict is Verdict.DISAGREE and result.verdict is not Verdict.PROVED and breaks_fact(tie.note):
+            tie = replace(tie, verdict=Verdict.UNKNOWN)  # the proof failed to bear that fact out: they agree
+        run.results.append(tie)
 
 
 # --- what it adds up to -------------------------------------------------------------------------------------------
@@ -235,23 +244,21 @@ def _write(run: CheckRun, engine: str, trace: Trace) -> None:
 
 def _summary(run: CheckRun, world: World) -> Run:
     run.results.extend(run.disagreements)
-    run.results.extend(proved_and_violated(world, run.results, [trace for _, trace, _ in run.traces]))
+    if "proof" in run.done:
+        run.results.extend(relation_differs(world, run.results, [each[:2] for each in run.traces]))
     sampled = {"machine", "exhaustive"} & set(run.done)
-    open_routes = [route for route in ROUTES if route not in world.closed]
     vacuous: list[str] = []
     not_reached: list[str] = []
     if sampled and not run.interrupted:
-        for route in open_routes:
-            if route == "look-ahead" and run.configuration.scope().look_ahead.high == 0:
-                continue
-            if not any(run.situations.get(name) for name in ROUTE_SITUATIONS[route]):
-                vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
+        ahead = run.configuration.scope().look_ahead.high > 0
+        for route in routes_not_taken(world, run.situations, look_ahead=ahead):
+            vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
         not_reached += [f"action {name} never fired" for name, times in run.fired.items() if not times]
         not_reached += [
             f"never: {situation.phrase}" for situation in SITUATIONS if not run.situations.get(situation.name)
         ]
     return Run(
-        title=_title(run, world),
+        title=run.configuration.title(),
         results=tuple(run.results),
         violations=tuple(_violations(run, world)),
         not_covered=_not_covered(run, world),
@@ -272,25 +279,7 @@ def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
     for found in by_property.values():
         engine, trace, path = min(found, key=lambda each: len(each[1].actions))
         files = [str(other) for _, _, other in found]
-        yield explain(trace, world=world, engine=engine, replay=_replay_command(run.configuration, path), files=files)
-
-
-def _replay_command(configuration: Configuration, path: Path) -> str:
-    command = f"outlives replay {path}"
-    if ".py:" in configuration.profile:
-        command += f" --profile {configuration.profile}"
-    if configuration.fault is not None:
-        command += f" --fault {configuration.fault}"
-    return command
-
-
-def _title(run: CheckRun, world: World) -> str:
-    relaxed = ", ".join(sorted(world.relaxed))
-    assumptions = f"A1-A4 less {relaxed}" if relaxed else "A1-A4"
-    reader = f", reader {world.reader}" if world.reader != "checked" else ""
-    scenario = f", scenario {run.configuration.scenario}" if run.configuration.scenario else ""
-    fault = f", fault {run.configuration.fault}" if run.configuration.fault else ""
-    return f"profile {run.configuration.profile}, guard {world.guard.name}, {assumptions}{reader}{scenario}{fault}"
+        yield explain(trace, world=world, engine=engine, replay=run.configuration.replay_command(path), files=files)
 
 
 def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:

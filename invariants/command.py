@@ -103,6 +103,16 @@ def _parser() -> _Parser:
     check.add_argument("--settings", metavar="NAME", default="ci", help="quick, ci (default), nightly or debug")
     check.add_argument("--cases", type=int, metavar="N", help="runs of the machine, instead of the settings' number")
 
+    explore = _command(
+        commands,
+        "explore",
+        "visit every state of small scopes, for the shortest trace to whatever is wrong in them",
+        "outlives explore --scope tight-cache --drafts 0..2 --stats",
+    )
+    _subject_options(explore)
+    _run_options(explore)
+    _search_options(explore)
+
     prove = _command(
         commands,
         "prove",
@@ -163,6 +173,28 @@ def _subject_options(parser: argparse.ArgumentParser) -> None:
     numbers = parser.add_argument_group("its numbers: N, or LOW..HIGH")
     for name, phrase in _NUMBERS:
         numbers.add_argument(f"--{name}", metavar="N", help=phrase)
+
+
+def _search_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--property", action="append", metavar="NAME", help="judge only this property; repeatable")
+    parser.add_argument(
+        "--scope",
+        action="append",
+        metavar="NAME",
+        help="a named scope (default: all); repeatable. Numbers given take the place of its own; of a range, each is "
+        "visited",
+    )
+    parser.add_argument("--stats", action="store_true", help="also sizes, levels, actions and ends, by scope")
+    bounds = parser.add_argument_group("how far; where a bound stops it the answer is unknown (3)")
+    bounds.add_argument("--states", type=int, metavar="N", help="distinct states of a scope")
+    bounds.add_argument("--max-depth", type=int, metavar="N", help="actions from an initial state")
+    bounds.add_argument("--memory", type=int, metavar="MB", help="memory of the whole process, in MiB")
+    bounds.add_argument("--seconds", type=float, metavar="S", help="wall-clock time of all scopes together")
+    bounds.add_argument(
+        "--checkpoint",
+        metavar="FILE",
+        help="keep a stopped search here, and go on from it; of several scopes each in FILE.SCOPE; removed at the end",
+    )
 
 
 def _run_options(parser: argparse.ArgumentParser, *, folder: bool = True) -> None:

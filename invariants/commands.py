@@ -11,10 +11,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import BadModel, BadUserFile, Contradiction, OutOfRange, UnknownName, Unwritable
+from outlives.model.errors import (
+    BadModel,
+    BadUserFile,
+    Contradiction,
+    OutlivesError,
+    OutOfRange,
+    UnknownName,
+    Unwritable,
+)
 
 from .configuration import Configuration
 from .report import Reporter, explain, reporter_for
+from .userfile import place_in_file
 
 __all__ = ["run_command"]
 
@@ -39,10 +48,22 @@ def run_command(options: argparse.Namespace) -> int:
     with contextlib.redirect_stdout(sys.stderr):
         try:
             return _COMMANDS[options.command](options, reporter)
-        except SystemExit as stop:
+        except (OutlivesError, BrokenPipeError):
+            raise
+        except (Exception, SystemExit) as error:
+            own = _user_files(options)
+            if not own:
+                raise  # nobody's but ours: the traceback is what a report of it needs
+            place = next(filter(None, (place_in_file(error, where) for where in own)), own[0])
             raise BadUserFile(
-                f"a rule of the user's file called exit ({stop.code}) in the middle of the run."
-            ) from stop
+                f"{place}: the run was ended by what a rule did there: {type(error).__name__}: {error}."
+            ) from error
+
+
+def _user_files(options: argparse.Namespace) -> list[str]:
+    """The options `path.py:name` of this command."""
+    named = (getattr(options, name, None) for name in ("fault", "profile"))
+    return [name for name in named if name is not None and ".py:" in name]
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -150,13 +171,42 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
 
 def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str:
     """What went wrong in the rules, in which line of the user's file, and where the findings so far are."""
-    from .userfile import place_in_file
-
     named = [name for name in (configuration.fault, configuration.profile) if name is not None and ".py:" in name]
     place = next(filter(None, (place_in_file(error, name) for name in named)), "")
     found = sum(1 for _ in folder.iterdir())
     kept = f" What was found before it is in {folder}." if found else ""
     return f"{place}{': ' if place else ''}{error}{kept}"
+
+
+def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .explore import Bounds
+    from .explore_run import ExploreRun, chosen_scopes, explore_scopes, show_statistics
+    from .folder import make_folder
+
+    configuration = Configuration(**_given(options))
+    configuration.world()
+    scopes = chosen_scopes(configuration, options.scope or ())
+    memory = None if options.memory is None else options.memory * 2**20
+    bounds = Bounds(states=options.states, depth=options.max_depth, memory=memory, seconds=options.seconds)
+    if options.checkpoint == "":
+        raise Unwritable("--checkpoint names no file.")
+    run = ExploreRun(
+        configuration=configuration,
+        scopes=scopes,
+        bounds=bounds,
+        folder=make_folder(_out(options), "explore"),
+        checkpoint=None if options.checkpoint is None else Path(options.checkpoint),
+    )
+    report = explore_scopes(run, reporter)
+    if options.stats:
+        show_statistics(run, reporter)
+    if run.trouble is not None:
+        for violation in report.violations:
+            reporter.violation(violation)
+        reporter.error(_trouble(run.trouble, configuration, run.folder))
+        return reporter.finish(2)
+    reporter.run(report)
+    return reporter.finish(report.status)
 
 
 def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
@@ -250,6 +300,7 @@ def _doctor(_options: argparse.Namespace, reporter: Reporter) -> int:
 
 _COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
     "check": _check,
+    "explore": _explore,
     "prove": _prove,
     "table": _table,
     "replay": _replay,

@@ -6,6 +6,7 @@ replays. The command line fills it in; nothing here reads arguments or prints.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from outlives.model.contract import Property, Range
@@ -148,6 +149,25 @@ class Configuration:
         """The model over the configured scope, or over another one."""
         world = self.world()
         return SchedulerModel(world, self.scope() if scope is None else scope, self.judged(world))
+
+    def title(self) -> str:
+        """The subject and its assumptions, in one line."""
+        world = self.world()
+        relaxed = ", ".join(sorted(world.relaxed))
+        assumptions = f"A1-A4 less {relaxed}" if relaxed else "A1-A4"
+        reader = f", reader {world.reader}" if world.reader != "checked" else ""
+        scenario = f", scenario {self.scenario}" if self.scenario else ""
+        fault = f", fault {self.fault}" if self.fault else ""
+        return f"profile {self.profile}, guard {world.guard.name}, {assumptions}{reader}{scenario}{fault}"
+
+    def replay_command(self, path: Path) -> str:
+        """The command that takes a trace file of this configuration again; a user's files have to be named anew."""
+        command = f"outlives replay {path}"
+        if ".py:" in self.profile:
+            command += f" --profile {self.profile}"
+        if self.fault is not None:
+            command += f" --fault {self.fault}"
+        return command
 
     def plain(self) -> dict[str, Any]:
         """The record as JSON values, in a fixed order; `from_plain` reads it back."""

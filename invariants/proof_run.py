@@ -19,9 +19,11 @@ from .proof.cells import Column
 from .proof.evidence import differ, necessity, vacuity
 from .proof.life import Arithmetic, Terms
 from .proof.on_model import rerun
+from .proof.reach import reach
 from .proof.theorem import ProofReport, prove
 from .properties import scheduler_properties
 from .report import DataTable, Reporter, explain
+from .table_run import TABLE_SETUPS
 from .verdict import Trace, Verdict, exit_status
 
 __all__ = ["prove_configuration"]
@@ -69,6 +71,7 @@ def _evidence(terms: Terms, world: World, report: ProofReport, reporter: Reporte
         )
         reporter.say(_equality())
     elif report.verdict is Verdict.UNKNOWN:
+        _reached(world, report, reporter)
         verdicts = [_counterexample(terms, world, reporter)]
     return exit_status(verdicts)
 
@@ -122,6 +125,21 @@ def _necessity_table(needed: dict[str, str]) -> DataTable:
         rows=rows,
         legend=(),
     )
+
+
+def _reached(world: World, report: ProofReport, reporter: Reporter) -> None:
+    """Whether the states that break the obligations can be reached."""
+    with reporter.progress(None, "reachable states"):
+        labels = reach(report, world, TABLE_SETUPS[report.terms.assumed.anywhere])
+    if labels:
+        reporter.table(
+            DataTable(
+                name="counterexamples-to-induction",
+                title="States that break an obligation: can a run get there?",
+                columns=("obligation", "its lemma is broken", "by"),
+                rows=tuple((each.obligation, each.label, each.words()) for each in labels),
+            )
+        )
 
 
 def _counterexample(terms: Terms, world: World, reporter: Reporter) -> Verdict:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 
 from outlives.model.contract import Action, Property
 from outlives.model.state import RUNNING, WAITING, State
+from outlives.model.world import ROUTES, World
 
-__all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation"]
+__all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation", "routes_not_taken"]
 
 _PREFIX = "SITUATION-"
 
@@ -140,3 +141,14 @@ ROUTE_SITUATIONS: Mapping[str, tuple[str, ...]] = {
     "look-ahead": ("SITUATION-DRAFTER-READ",),
 }
 """Open route -> the situations, one of which must have arisen for the route to have been taken."""
+
+
+def routes_not_taken(world: World, met: Mapping[str, int], *, look_ahead: bool) -> tuple[str, ...]:
+    """The open routes of which no situation was met. `look_ahead`: whether any setup has a drafter that reads ahead."""
+    return tuple(
+        route
+        for route in ROUTES
+        if route not in world.closed
+        and (look_ahead or route != "look-ahead")
+        and not any(met.get(name) for name in ROUTE_SITUATIONS[route])
+    )

@@ -1,7 +1,8 @@
 """Ten deliberate faults: two each in counters, guards, book, pass and worker.
 
 Each is the released rules with one function replaced, the configuration in which it matters, and the property that it
-breaks. A checker that misses one of them is not worth its green.
+breaks. A checker that misses one of them is not worth its green. By name they work on the command line as well:
+`outlives check --fault tests/faults.py:drop_nothing`.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,9 +32,39 @@ class Fault:
     """Fields of `Configuration` beside the profile."""
 
 
+_ANY_READER: Mapping[str, Any] = {"relax": ("A3",), "items_anywhere": True}
+_declared: list[Fault] = []
+
+
+def _fault(
+    room: str, rule: str, breaks: str, **configuration: Any
+) -> Callable[[Callable[..., Any]], Callable[[Rules], Rules]]:
+    """Declare a faulty rule; its name then stands for the function that plants it into rules."""
+
+    def declare(function: Callable[..., Any]) -> Callable[[Rules], Rules]:
+        def plant(rules: Rules) -> Rules:
+            return replace(rules, **{rule: function})
+
+        plant.__doc__ = function.__doc__
+        _declared.append(
+            Fault(
+                name=function.__name__.replace("_", "-"),
+                room=room,
+                phrase=(function.__doc__ or "").strip(),
+                plant=plant,
+                breaks=breaks,
+                configuration=configuration,
+            )
+        )
+        return plant
+
+    return declare
+
+
 # --- counters -----------------------------------------------------------------------------------------------------
 
 
+@_fault("counters", "roll_back", "PLACEHOLDERS-KEPT")
 def roll_back_computed_only(c: Counters, rejected: int, stale: int) -> Counters:
     """Rejected drafts leave computed, but stay promised."""
     if stale == 1:
@@ -41,6 +72,7 @@ def roll_back_computed_only(c: Counters, rejected: int, stale: int) -> Counters:
     return c._replace(computed=c.computed - rejected)
 
 
+@_fault("counters", "advance", "COUNTERS-SOUND")
 def forget_in_flight(c: Counters, count: int) -> Counters:
     """A dispatch advances computed, but not the tokens in flight."""
     return c._replace(computed=c.computed + count)
@@ -49,11 +81,13 @@ def forget_in_flight(c: Counters, count: int) -> Counters:
 # --- guards -------------------------------------------------------------------------------------------------------
 
 
+@_fault("guards", "guard", "GATHER-AFTER-FREE", **_ANY_READER)
 def one_too_early(c: Counters, end: int, look_ahead: int) -> bool:
     """Frees when the last position of the item is still unconfirmed."""
     return end - 1 <= c.computed - c.placeholders
 
 
+@_fault("guards", "guard", "GATHER-AFTER-FREE", **_ANY_READER)
 def forget_promises(c: Counters, end: int, look_ahead: int) -> bool:
     """Counts promised positions as confirmed."""
     return end <= c.computed
@@ -62,12 +96,14 @@ def forget_promises(c: Counters, end: int, look_ahead: int) -> bool:
 # --- book ---------------------------------------------------------------------------------------------------------
 
 
+@_fault("book", "hit", "IDLE-EXACT")
 def hit_stays_idle(world: World, held: Book, key: str, request: int) -> Book | None:
     """A hit takes a reference, but the entry stays in the idle queue."""
     after = book.hit(world, held, key, request)
     return after if after is None else after._replace(idle=held.idle, reclaimable=held.reclaimable)
 
 
+@_fault("book", "evict_oldest", "SLOTS-ADD-UP")
 def evict_keeps_slots(world: World, held: Book) -> Book:
     """An eviction forgets to give the slots back."""
     return book.evict_oldest(world, held)._replace(free=held.free)
@@ -76,6 +112,7 @@ def evict_keeps_slots(world: World, held: Book) -> Book:
 # --- pass ---------------------------------------------------------------------------------------------------------
 
 
+@_fault("pass", "gate", "GATHER-AFTER-FREE")
 def gate_ignores_room(
     world: World, setup: Setup, held: Book, request: Request, number: int, computed: int, count: int, limit: int
 ) -> Gated:
@@ -84,6 +121,7 @@ def gate_ignores_room(
     return gated._replace(tokens=count) if gated.tokens < count else gated
 
 
+@_fault("pass", "gate", "GATHER-AFTER-FREE", relax=("A1",))
 def gate_takes_no_reference(
     world: World, setup: Setup, held: Book, request: Request, number: int, computed: int, count: int, limit: int
 ) -> Gated:
@@ -95,41 +133,17 @@ def gate_takes_no_reference(
 # --- worker -------------------------------------------------------------------------------------------------------
 
 
+@_fault("worker", "shelve", "GATHER-AFTER-FREE")
 def encode_one_only(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:
     """The worker runs the first encoder of a step and forgets the others."""
     return worker.shelve(world, shelf, step._replace(encode=step.encode[:1]))
 
 
+@_fault("worker", "shelve", "SHELF-AGREES")
 def drop_nothing(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:
     """The worker never drops a key."""
     return worker.shelve(world, shelf, step._replace(drop=()))
 
 
-def _plant(**changed: Any) -> Callable[[Rules], Rules]:
-    return lambda rules: replace(rules, **changed)
-
-
-_ANY_READER = {"relax": ("A3",), "items_anywhere": True}
-
-FAULTS = tuple(
-    Fault(
-        name=name,
-        room=room,
-        phrase=(function.__doc__ or "").strip(),
-        plant=_plant(**{rule: function}),
-        breaks=breaks,
-        configuration=configuration,
-    )
-    for name, room, rule, function, breaks, configuration in (
-        ("roll-back-computed-only", "counters", "roll_back", roll_back_computed_only, "PLACEHOLDERS-KEPT", {}),
-        ("forget-in-flight", "counters", "advance", forget_in_flight, "COUNTERS-SOUND", {}),
-        ("one-too-early", "guards", "guard", one_too_early, "GATHER-AFTER-FREE", _ANY_READER),
-        ("forget-promises", "guards", "guard", forget_promises, "GATHER-AFTER-FREE", _ANY_READER),
-        ("hit-stays-idle", "book", "hit", hit_stays_idle, "IDLE-EXACT", {}),
-        ("evict-keeps-slots", "book", "evict_oldest", evict_keeps_slots, "SLOTS-ADD-UP", {}),
-        ("gate-ignores-room", "pass", "gate", gate_ignores_room, "GATHER-AFTER-FREE", {}),
-        ("gate-takes-no-reference", "pass", "gate", gate_takes_no_reference, "GATHER-AFTER-FREE", {"relax": ("A1",)}),
-        ("encode-one-only", "worker", "shelve", encode_one_only, "GATHER-AFTER-FREE", {}),
-        ("drop-nothing", "worker", "shelve", drop_nothing, "SHELF-AGREES", {}),
-    )
-)
+FAULTS = tuple(_declared)
+"""In the order of the rooms: counters, guards, book, pass, worker."""

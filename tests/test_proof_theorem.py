@@ -15,7 +15,6 @@ from outlives.model.lifetime import GUARDS, guard_named
 
 CONFIRMED = Terms(guard=guard_named("confirmed"))
 ALWAYS = replace(guard_named("confirmed"), name="always", condition=lambda c, end, look_ahead: True)
-CLOSED = frozenset({"preempt", "abort"})
 OPTIMISTIC = ("optimistic-after-advance", "optimistic-before-advance", "optimistic-at-output")
 CAREFUL = ("confirmed-lookahead", "confirmed", "settled", "retain")
 
@@ -81,10 +80,10 @@ def test_where_windows_agree_or_items_lie_in_the_prompt_every_guard_is_safe(guar
 @pytest.mark.parametrize("reader", ["checked", "true"])
 @pytest.mark.parametrize("name", ["settled", "retain", "confirmed"])
 def test_overtaking_notices_need_settled_and_references_that_stay(name, reader):
-    closed = Assumed(reader=reader, relaxed=frozenset({"A1"}), closed=CLOSED, early_resume=0)
+    closed = Assumed(reader=reader, relaxed=frozenset({"A1"}), leaves=0, early_resume=0)
     proved = Verdict.UNKNOWN if name == "confirmed" else Verdict.PROVED
     assert prove(Terms(guard=guard_named(name), assumed=closed)).verdict is proved
-    with_preemption = replace(closed, closed=frozenset())
+    with_preemption = replace(closed, leaves=1)
     assert prove(Terms(guard=guard_named(name), assumed=with_preemption)).verdict is Verdict.UNKNOWN
 
 

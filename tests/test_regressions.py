@@ -4,24 +4,30 @@ The four regression tests of #45347 stand here as well, as model traces and as t
 """
 
 import json
+import re
 import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from outlives.invariants.configuration import Configuration
+from outlives.invariants.explore import breadth_first
 from outlives.invariants.proof.cells import COLUMNS, cell
 from outlives.invariants.replay import Replay, replay
+from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Refusal
 from outlives.model.lifetime import Counters, guard_named
+from outlives.model.profiles import PROFILES
 from outlives.model.state import RUNNING, State
 from outlives.model.trace import parse_trace
 from regressions.record import CASES, DATE
-from worlds import FixedModel, fixed, run, setup
+from worlds import FixedModel, fair_end, fixed, run, setup
 
 FOLDER = Path(__file__).parent / "regressions"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
+FINDINGS = (FOLDER.parent.parent / "docs/findings.md").read_text("utf-8").partition("| release |")[2]
 CHANGES = [(name, at) for name, told in EXPECTED.items() for at in range(len(told["passes_with"]))]
 
 
@@ -212,3 +218,73 @@ def test_evicted_and_encoded_again_in_one_pass(profile: str, drop: tuple[str, ..
 
 def _dispatched(before: State, after: State) -> bool:
     return len(after.steps) > len(before.steps)
+
+
+def test_the_guard_alone_does_not_end_the_crash_at_a_chunk_end() -> None:
+    """The claim that the condition of #45347 ends the crashes: with it in 0.17.1's place, this one happens again."""
+    again = changed("2026-11-30-chunk-end-0.17.1", {"guard": "confirmed"})
+    assert again.outcome == "violated again"
+    assert [found.property for found in again.violations] == ["GATHER-AFTER-FREE"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "length", "status"),
+    [
+        ("0.13.0", 32, "running"),
+        ("0.17.1", 31, "finished"),
+        ("0.17.1", 32, "running"),
+        ("0.33.0", 31, "finished"),
+        ("0.33.0", 32, "running"),
+        ("repaired", 32, "finished"),
+    ],
+)
+def test_an_item_that_may_not_be_split_and_is_as_long_as_the_budget(profile: str, length: int, status: str) -> None:
+    """One position before the item a budget of 32 is too short for the rest and all of the item, and the cut leaves 0.
+
+    (0.13.0 does not subtract the look-ahead: there the drafter misses the item instead.)
+    """
+    numbers = setup([(64, 64 + length)], 128, slots=64, budget=32, look_ahead=1, whole_items=1)
+    model = fixed(profile, numbers)
+    end = fair_end(model, run(model, "arrive(request=r0)"))
+    assert end.requests[0].status == status
+    assert bool(end.misses) == (profile == "0.13.0")
+    if profile in ("0.17.1", "0.33.0") and length == 32:
+        assert end.requests[0].counters.computed == 63
+
+
+# --- what docs/findings.md says of each release -----------------------------------------------------------------------
+
+FOUND = {
+    "0.11.0": {"GATHER-AFTER-FREE": 3},
+    "0.12.0": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
+    "0.13.0": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
+    "0.17.1": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
+    "0.20.0": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
+    "0.24.0": {"PROGRESS": 1},
+    "0.27.0": {"PROGRESS": 1},
+    "0.28.0": {"PROGRESS": 1},
+    "0.29.0": {"PROGRESS": 1},
+    "0.32.0": {"PROGRESS": 1},
+    "0.33.0": {"PROGRESS": 1},
+    "repaired": {},
+}
+"""Profile -> property -> actions of the shortest trace, in the named scopes with two steps in flight."""
+
+
+def test_every_profile_is_in_the_list() -> None:
+    assert list(FOUND) == list(PROFILES)
+
+
+@pytest.mark.parametrize("profile", FOUND)
+def test_what_the_exhaustive_engine_finds_of_each_release(profile: str) -> None:
+    model = Configuration(profile=profile).model()
+    found: dict[str, int] = {}
+    for scope in NAMED_SCOPES:
+        search = breadth_first(model, initial=(model.initial_state(scope.numbers),))
+        assert search.complete
+        for name, trace in search.traces.items():
+            found[name] = min(found.get(name, 99), len(trace.actions))
+    assert found == FOUND[profile]
+    row = re.search(rf"^\| {re.escape(profile)} \| (.*?) \|", FINDINGS, re.MULTILINE)
+    shown = dict(re.findall(r"([A-Z-]+) \((\d+)\)", row[1])) if row is not None else {}
+    assert {name: int(length) for name, length in shown.items()} == found

@@ -45,19 +45,11 @@ class Column:
 SEVERAL_STAGES = 6
 """Moves before the read with three steps in flight."""
 
-_STAYING = frozenset({"preempt", "abort"})
-
 COLUMNS: tuple[Column, ...] = (
     Column(name="A1-A4", phrase="all four assumptions hold"),
     Column(name="A3 true", phrase="readers begin at their true start", relaxed=frozenset({"A3"}), reader="true"),
     Column(name="A3 any", phrase="readers begin anywhere from confirmed on", relaxed=frozenset({"A3"}), reader="any"),
     Column(name="A1", phrase="notices overtake steps in flight", relaxed=frozenset({"A1"})),
-    Column(
-        name="A1, references stay",
-        phrase="notices overtake steps in flight, and nothing is preempted or aborted",
-        relaxed=frozenset({"A1"}),
-        closed=_STAYING,
-    ),
     Column(name="A2", phrase="an item once referenced is not looked at again", relaxed=frozenset({"A2"})),
     Column(name="A4", phrase="one planned encode may be left out", relaxed=frozenset({"A4"})),
 )

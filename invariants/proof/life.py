@@ -44,7 +44,10 @@ class Assumed:
     anywhere: bool = True
     """Items may reach past the prompt; False: they lie inside it."""
     closed: frozenset[str] = frozenset()
-    """`preempt` and `abort` together close the only way by which references go before the guard lets them."""
+    """Closed routes. The proof does not use them: a request can always finish, which drops references as well."""
+    leaves: int = 1
+    """0: nothing drops references before the guard does, no preemption, abort or finish. No run of the command assumes
+    it; it says under which condition *settled* would be safe with A1 relaxed."""
     isolate: int = 1
     """1: what was in flight at a preemption is remembered as stale (0.27.0 on)."""
     early_resume: int = 1

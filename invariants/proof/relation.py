@@ -361,7 +361,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 
 
 def transitions(assumed: Assumed) -> tuple[Transition, ...]:
-    """The transitions that the open routes leave."""
-    if {"preempt", "abort"} <= assumed.closed:
+    """The transitions that there are under these assumptions."""
+    if assumed.leaves == 0:
         return tuple(each for each in TRANSITIONS if each.name not in ("preempt", "stale-output"))
     return TRANSITIONS

@@ -80,6 +80,10 @@ class JsonReporter:
             }
         )
 
+    def data(self, name: str, values: Mapping[str, Any]) -> None:
+        """Under this name."""
+        self._object[name] = dict(values)
+
     def say(self, text: str) -> None:
         """Under `notes`."""
         self._object.setdefault("notes", []).append(text)

@@ -5,9 +5,9 @@ Belongs here: the interface, and the choice of writer. The writers are `terminal
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from .content import DataTable, Run, Violation
 
@@ -47,6 +47,10 @@ class Reporter(Protocol):
 
     def proof(self, report: "ProofReport") -> None:
         """The grid of a proof."""
+        ...
+
+    def data(self, name: str, values: Mapping[str, Any]) -> None:
+        """Plain values for machines to read; people are shown a table of them."""
         ...
 
     def say(self, text: str) -> None:

@@ -6,7 +6,7 @@ is made safe first (`clean`), and no markup is ever parsed.
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from rich.box import SIMPLE, Box
 from rich.console import Console, RenderableType
@@ -180,6 +180,9 @@ class TerminalReporter:
     def proof(self, report: "ProofReport") -> None:
         """The grid lemma x transition."""
         self.table(proof_table(report))
+
+    def data(self, name: str, values: Mapping[str, Any]) -> None:
+        """Nothing: the numbers are shown as tables."""
 
     def say(self, text: str) -> None:
         """A line of its own."""

@@ -90,6 +90,12 @@ CASES = (
         numbers=(setup([(1, 3)], 5, slots=2, budget=2, look_ahead=1, whole_items=1),),
     ),
     Case(
+        name="whole-items-stuck-at-budget-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(setup([(64, 96)], 128, slots=64, budget=32, look_ahead=1, whole_items=1),),
+    ),
+    Case(
         name="placeholders-after-preemption-0.24.0",
         property="PLACEHOLDERS-KEPT",
         about={"profile": "0.24.0"},
@@ -166,7 +172,7 @@ def main() -> None:
         configuration = Configuration(**case.about)
         trace = _given(configuration, case) if case.actions else _searched(configuration, case)
         written = write_trace(trace, configuration, path)
-        print(f"{written.name}: {len(trace.actions)} actions, {trace.why}")
+        sys.stderr.write(f"{written.name}: {len(trace.actions)} actions, {trace.why}\n")
 
 
 def _starts(case: Case) -> tuple[State, ...]:

@@ -1,0 +1,317 @@
+"""`outlives explore`: every state of the named scopes, or of the numbers that were given, and what is known of them.
+
+Belongs here: which setups are visited, how far, what a search adds up to, and its statistics as tables. How states are
+found is in the package `explore`; nothing is printed here but through the reporter.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from outlives.model.contract import Action, Property, Refusal
+from outlives.model.errors import BadModel, Contradiction, UnknownName
+from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.state import ABSENT, FINISHED, State
+from outlives.model.world import World
+
+from .agreement import GATHER, breaks_fact, disagreement, judged_by_others, relation_says, windows_are_checked
+from .configuration import Configuration
+from .explore import Bounds, Checkpoint, Exploration, Progress, explore
+from .explore_stats import statistics_tables
+from .report import Reporter, Run, Violation, explain
+from .scopes import NAMED_SCOPES
+from .situations import SITUATIONS, is_situation, routes_not_taken
+from .trace_file import write_trace
+from .verdict import Result, Trace, Verdict
+
+__all__ = [
+    "DEADLOCK",
+    "ExploreRun",
+    "Scopes",
+    "chosen_scopes",
+    "deadlock_property",
+    "explore_scopes",
+    "show_statistics",
+]
+
+Scopes = Mapping[str, Sequence[State]]
+"""Scope -> the initial states that are visited from, each of another setup."""
+
+_MOST_SETUPS = 10_000
+DEADLOCK = "DEADLOCK"
+_TELL_EVERY = 5.0
+"""Seconds between two lines of live progress."""
+_ORDER = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.EXHAUSTED, Verdict.VACUOUS)
+
+
+# --- which setups -----------------------------------------------------------------------------------------------------
+
+
+def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[str, tuple[State, ...]]:
+    """The scopes to visit: the named ones (all of them where none is named), or a scenario's small equivalent.
+
+    Numbers that the user gave take the place of a scope's own; of a range, each number is visited. Scopes that come to
+    the same setups are visited once. Raises `UnknownName`, `Contradiction`.
+    """
+    known = {each.name: each for each in NAMED_SCOPES}
+    for name in names:
+        if name not in known:
+            raise UnknownName("scope", name, known)
+    scenario = configuration.scenario_record()
+    if scenario is not None:
+        if names:
+            raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop --scope.")
+        return {f"{scenario.name} (small)": (initial_state(scenario.small.setup({"numbers": "base"})),)}
+    model = configuration.model()
+    seen: set[tuple[State, ...]] = set()
+    scopes: dict[str, tuple[State, ...]] = {}
+    for name in dict.fromkeys(names or known):
+        numbers = _numbers(configuration, known[name].numbers)
+        states = tuple(dict.fromkeys(model.initial_state(each) for each in numbers))
+        if states not in seen:
+            seen.add(states)
+            scopes[name] = states
+    return scopes
+
+
+def _numbers(configuration: Configuration, own: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+    given = {
+        "r0_items" if name == "items" else name: range(low, high + 1)
+        for name, (low, high) in configuration.numbers.items()
+        if name != "requests"
+    }
+    count = math.prod(len(span) for span in given.values())
+    if count > _MOST_SETUPS:
+        raise Contradiction(
+            f"the ranges given make {count:,} setups of each scope; at most {_MOST_SETUPS:,} are visited. "
+            "Narrow a range."
+        )
+    for values in product(*given.values()):
+        yield {**own, **dict(zip(given, values, strict=True))}
+
+
+# --- the searches -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ExploreRun:
+    """What to search, how far, and what was found so far."""
+
+    configuration: Configuration
+    scopes: Scopes
+    bounds: Bounds
+    """States and depth for each scope; memory of the process; seconds of all scopes together."""
+    folder: Path
+    checkpoint: Path | None = None
+    """One file for one scope, `FILE.SCOPE` for each of several."""
+    found: dict[str, Exploration] = field(default_factory=dict)
+    """Scope -> its search, finished or stopped."""
+    traces: dict[str, tuple[Trace, Path]] = field(default_factory=dict)
+    """Property -> its shortest trace, and its file."""
+    rows: list[Result] = field(default_factory=list)
+    trouble: BadModel | None = None
+    """What ended the run before all scopes were visited: rules that raise, or return what no rule may."""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended it."""
+        return any(each.interrupted for each in self.found.values())
+
+
+def explore_scopes(run: ExploreRun, reporter: Reporter) -> Run:
+    """Search the scopes one after the other, each to its end or a bound. Ctrl-C ends the run with what is known."""
+    world = run.configuration.world()
+    model = _model(run.configuration, world)
+    begun = perf_counter()
+    for number, (name, states) in enumerate(run.scopes.items(), 1):
+        bounds = run.bounds
+        if bounds.seconds is not None:
+            # A scope that finds no time left is still begun, so that it is reported as stopped by the clock.
+            bounds = replace(bounds, seconds=max(0.001, round(bounds.seconds - (perf_counter() - begun), 2)))
+        title = f"explore {name} ({number} of {len(run.scopes)})"
+        try:
+            with reporter.progress(None, title) as advance:
+                run.found[name] = explore(
+                    model,
+                    bounds=bounds,
+                    initial=states,
+                    listener=_teller(name, advance),
+                    checkpoint=_checkpoint(run, name),
+                )
+        except BadModel as error:
+            run.trouble = error
+            break
+        if run.interrupted:
+            break
+    _judge(run, world, model)
+    return _report(run, world)
+
+
+def _model(configuration: Configuration, world: World) -> SchedulerModel:
+    judged = (*configuration.judged(world), *SITUATIONS, deadlock_property(world))
+    return SchedulerModel(world, configuration.scope(), judged)
+
+
+def _checkpoint(run: ExploreRun, name: str) -> Checkpoint | None:
+    if run.checkpoint is None:
+        return None
+    path = run.checkpoint
+    if len(run.scopes) > 1:
+        path = path.with_name(f"{path.name}.{name.replace(' ', '-').strip('()')}")
+    named = (run.configuration.profile, run.configuration.fault or "")
+    files = [Path(each.rpartition(":")[0]).read_bytes() for each in named if ".py:" in each]
+    digest = sha256(b"\0".join(files)).hexdigest()  # of a user's own rules, which may have changed since
+    return Checkpoint(
+        path, f"{run.configuration.plain()} {digest} {[state.setup for state in run.scopes[name]]}", every=30.0
+    )
+
+
+def _teller(name: str, advance: Any) -> Any:
+    told = perf_counter()
+
+    def tell(at: Progress) -> None:
+        nonlocal told
+        text = ""
+        if perf_counter() - told >= _TELL_EVERY:
+            told = perf_counter()
+            text = (
+                f"{name}: level {at.level}, {at.states:,} states, {at.waiting:,} waiting, {at.rate:,.0f} states/s, "
+                f"{at.memory / 2**20:,.0f} MiB"
+            )
+        advance(at.states, text)
+
+    return tell
+
+
+def deadlock_property(world: World) -> Property[State]:
+    """Counts the states in which a request is unfinished and nothing at all can happen. Not a verdict of its own: where
+    nothing can happen there is no progress, which PROGRESS says; and that everything has finished is no deadlock."""
+    model = SchedulerModel(world, Configuration().scope())
+
+    def goes_on(_before: State, _action: Action | None, after: State) -> bool:
+        if after.misses or all(request.status in (ABSENT, FINISHED) for request in after.requests):
+            return True
+        try:
+            return any(not isinstance(model.next_state(after, action), Refusal) for action in model.actions(after))
+        except Exception:  # a user's rules: the search meets the same action next, and tells it with its place
+            return True
+
+    return Property(
+        name=DEADLOCK,
+        phrase="something can happen while a request is unfinished",
+        holds=goes_on,
+        explain=lambda _before, _action, _after: "a request is unfinished, and every action is refused",
+        situation=lambda _before, _action, _after: False,
+        situation_phrase="a request was unfinished",
+    )
+
+
+# --- what it adds up to -----------------------------------------------------------------------------------------------
+
+
+def _judge(run: ExploreRun, world: World, model: SchedulerModel) -> None:
+    """A row per property over all scopes, and each violation put to the other engines and written."""
+    by_property: dict[str, list[Result]] = {}
+    for found in run.found.values():
+        for row in found.results():
+            if not is_situation(row.property) and row.property != DEADLOCK:
+                by_property.setdefault(row.property, []).append(row)
+    for rows in by_property.values():
+        worst = min(rows, key=lambda row: (_ORDER.index(row.verdict), len(row.trace.actions) if row.trace else 0))
+        # Of a stopped search the report says once, among what is not covered, how far it got and what is left.
+        stopped = worst.verdict is Verdict.UNKNOWN and worst.note.startswith("stopped by")
+        result = replace(worst, coverage=_coverage(run, rows, worst), note="" if stopped else worst.note)
+        run.rows.append(result if result.trace is None else replace(result, trace=_confirmed(run, world, model, worst)))
+
+
+def _coverage(run: ExploreRun, rows: Sequence[Result], worst: Result) -> str:
+    if len(run.scopes) == 1:
+        return worst.coverage
+    whole = [name for name, found in run.found.items() if found.complete]
+    states = sum(found.states for found in run.found.values())
+    if worst.verdict is Verdict.VIOLATED:
+        broken = sum(row.verdict is Verdict.VIOLATED for row in rows)
+        return f"violated in {broken} of {len(run.scopes)} scopes; {states:,} states"
+    if len(whole) == len(run.scopes):
+        return f"every state of {len(whole)} scopes: {states:,} states"
+    return f"every state of {len(whole)} of {len(run.scopes)} scopes; {states:,} states in all"
+
+
+def _confirmed(run: ExploreRun, world: World, model: SchedulerModel, result: Result) -> Trace:
+    assert result.trace is not None
+    trace, rows = judged_by_others(model, result.trace)
+    run.rows.extend(rows)
+    # A planted fault may be outside what the relation describes; what the proof says to it, `check` tells.
+    planted = run.configuration.fault is not None or ".py:" in run.configuration.profile
+    if trace.property == GATHER and windows_are_checked(world) and not planted:
+        said = relation_says(world, trace)
+        if said and not breaks_fact(said):
+            run.rows.append(disagreement("exhaustive, proof", f"{GATHER}: {said}"))
+    path = write_trace(trace, run.configuration, run.folder / f"exhaustive-{trace.property}")
+    run.traces[trace.property] = trace, path
+    return trace
+
+
+def _report(run: ExploreRun, world: World) -> Run:
+    unvisited = [name for name in run.scopes if name not in run.found]
+    situations: dict[str, int] = {}
+    fired: dict[str, int] = {}
+    for found in run.found.values():
+        for name, times in found.situations.items():
+            situations[name] = situations.get(name, 0) + times
+        for name, count in found.actions.items():
+            fired[name] = fired.get(name, 0) + count.fired
+    whole = not unvisited and all(found.complete for found in run.found.values())
+    ahead = any(state.setup.look_ahead for states in run.scopes.values() for state in states)
+    missing = routes_not_taken(world, situations, look_ahead=ahead) if whole else ()
+    stopped = [
+        f"scope {name}: stopped by {found.stopped} at depth {found.searched}, {found.states:,} states, "
+        f"{found.details['states_per_second']:,} states/s; left: {found.left}"
+        for name, found in run.found.items()
+        if not found.complete
+    ]
+    return Run(
+        title=run.configuration.title(),
+        results=tuple(sorted(run.rows, key=lambda row: row.verdict is Verdict.DISAGREE)),
+        violations=tuple(_violations(run, world)),
+        not_covered=(*stopped, *(f"scope {name}: not begun" for name in unvisited)),
+        not_reached=(
+            *(f"action {name} never fired" for name, times in fired.items() if not times),
+            *(f"never: {each.phrase}" for each in SITUATIONS if not situations.get(each.name)),
+        ),
+        vacuous=tuple(
+            f"open route {route} was never taken; close it with --without {route}, or visit a scope that takes it"
+            for route in missing
+        ),
+        configuration=run.configuration.plain(),
+        provenance={"states of each scope": {name: found.states for name, found in run.found.items()}},
+        out=str(run.folder),
+        interrupted=run.interrupted,
+    )
+
+
+def _violations(run: ExploreRun, world: World) -> Iterator[Violation]:
+    for trace, path in run.traces.values():
+        command = run.configuration.replay_command(path)
+        yield explain(trace, world=world, engine="exhaustive", replay=command, files=[str(path)])
+
+
+def show_statistics(run: ExploreRun, reporter: Reporter) -> None:
+    """What `--stats` adds."""
+    for table in statistics_tables(run.found, DEADLOCK):
+        reporter.table(table)
+    plain = {}
+    for name, found in run.found.items():
+        told = found.statistics()
+        for each in ("situations", "broken"):
+            told[each] = {key: value for key, value in told[each].items() if key != DEADLOCK}
+        # What the engine calls a deadlock is any state in which every action is refused, all being finished or not.
+        told["nothing_left_to_do"] = found.deadlocks + found.ends - found.broken[DEADLOCK]
+        told["deadlocks"] = found.broken[DEADLOCK]
+        plain[name] = told
+    reporter.data("statistics", plain)
