@@ -155,6 +155,8 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
     model = _model(run, run.configuration.world())
     starts: list[tuple[str, State]] = []
     for named in NAMED_SCOPES:
+        if named.requests > run.configuration.scope().requests:
+            continue
         state = model.initial_state(named.numbers)
         if all(state != other for _, other in starts):
             starts.append((named.name, state))
@@ -285,8 +287,9 @@ def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
 def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
     items = "anywhere" if run.configuration.items_anywhere else "inside the prompt"
     left = [
-        "more than one request at a time: others are strangers that take slots and evict",
-        "the priority policy, resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
+        _others(run),
+        f"the {'fcfs' if world.policy == 'priority' else 'priority'} policy",
+        "resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
         f"other item positions than {items}",
     ]
     left += [f"route {route}: closed" for route in sorted(world.closed)]
@@ -298,6 +301,13 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
         )
     left += [f"engine {engine}: not finished" for engine in run.engines if engine not in run.done]
     return tuple(left)
+
+
+def _others(run: CheckRun) -> str:
+    requests = run.configuration.scope().requests
+    if requests == 1:
+        return "more than one request at a time: others are strangers that take slots and evict"
+    return f"more than {requests} requests at a time; the proof follows one request and one item among any others"
 
 
 def _provenance(run: CheckRun) -> dict[str, Any]:

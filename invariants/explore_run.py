@@ -70,7 +70,12 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
     model = configuration.model()
     seen: set[tuple[State, ...]] = set()
     scopes: dict[str, tuple[State, ...]] = {}
-    for name in dict.fromkeys(names or known):
+    requests = configuration.scope().requests
+    for name in names:
+        if known[name].requests > requests:
+            raise Contradiction(f"scope {name} has {known[name].requests} requests; add --requests {known[name].requests}.")
+    fitting = [name for name, each in known.items() if each.requests <= requests]
+    for name in dict.fromkeys(names or fitting):
         numbers = _numbers(configuration, known[name].numbers)
         states = tuple(dict.fromkeys(model.initial_state(each) for each in numbers))
         if states not in seen:

@@ -131,9 +131,7 @@ def free_pass(world: World, setup: Setup, book: Book, request: Request, number: 
     return book, request
 
 
-def withdraw(
-    world: World, book: Book, request: int, keys: tuple[str, ...]
-) -> tuple[Book, tuple[tuple[str, int], ...]]:
+def withdraw(world: World, book: Book, request: int, keys: tuple[str, ...]) -> tuple[Book, tuple[tuple[str, int], ...]]:
     """A victim's part of the pass is withdrawn, with the encodes `keys` that it had planned; its references are gone.
 
     No release tells the book: the entry stays, idle or held by whoever hit it in this very pass, and nobody encodes
