@@ -158,7 +158,7 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
         if named.requests > run.configuration.scope().requests:
             continue
         state = model.initial_state(named.numbers)
-        if all(state != other for _, other in starts):
+        if not named.misfit(state.setup) and all(state != other for _, other in starts):
             starts.append((named.name, state))
     return starts
 

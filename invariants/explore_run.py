@@ -77,7 +77,13 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
     fitting = [name for name, each in known.items() if each.requests <= requests]
     for name in dict.fromkeys(names or fitting):
         numbers = _numbers(configuration, known[name].numbers)
-        states = tuple(dict.fromkeys(model.initial_state(each) for each in numbers))
+        every = dict.fromkeys(model.initial_state(each) for each in numbers)
+        states = tuple(state for state in every if not known[name].misfit(state.setup))
+        if not states:
+            if name in names:
+                needed = known[name].misfit(next(iter(every)).setup)
+                raise Contradiction(f"scope {name} is about {needed}, which the numbers of this run exclude.")
+            continue
         if states not in seen:
             seen.add(states)
             scopes[name] = states

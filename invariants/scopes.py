@@ -7,6 +7,8 @@ Belongs here: data. A scope is given by its numbers, which are clamped into what
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from outlives.model.setup import Setup
+
 __all__ = ["NAMED_SCOPES", "NamedScope"]
 
 
@@ -20,6 +22,16 @@ class NamedScope:
     requests: int = 1
     """Visited only where the model has at least so many requests."""
 
+    def misfit(self, setup: Setup) -> str:
+        """What the scope is about and this setup, clamped into a run's ranges, has not; empty where it has it all."""
+        about = [name for name, plain in _PLAIN.items() if self.numbers[name] != plain]
+        wrong = [name for name in about if getattr(setup, name) != self.numbers[name]]
+        return ", ".join(f"{name.replace('_', '-')} {self.numbers[name]}" for name in wrong)
+
+
+_PLAIN = {"depth": 2, "whole_items": 0, "encoder_budget": 0, "chunk_cap": 0}
+"""Numbers of a scope that is not about them. One that has another number here is: without it, it is no such scope."""
+
 
 def _scope(name: str, phrase: str, items: tuple[tuple[int, int], ...], **numbers: int) -> NamedScope:
     """`items` as (text before it, length); `tail` counts where items lie in the prompt, `prompt` where anywhere."""
@@ -27,8 +39,8 @@ def _scope(name: str, phrase: str, items: tuple[tuple[int, int], ...], **numbers
     named["r0_items"] = len(items)
     for number, (lead, length) in enumerate(items):
         named |= {f"r0_lead{number}": lead, f"r0_length{number}": length}
-    plain = {"encoder_budget": 0, "chunk_cap": 0, "drafts": 1, "look_ahead": 1, "depth": 2, "whole_items": 0}
-    return NamedScope(name=name, phrase=phrase, numbers={**plain, "strangers": 0, **named, **numbers})
+    plain = {**_PLAIN, "drafts": 1, "look_ahead": 1, "strangers": 0}
+    return NamedScope(name=name, phrase=phrase, numbers={**plain, **named, **numbers})
 
 
 def _many(name: str, phrase: str, items: tuple[tuple[tuple[int, int], ...], ...], **numbers: int) -> NamedScope:
