@@ -15,7 +15,7 @@ from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
 from outlives.model.world import World
 
-from .agreement import breaks_fact, judged_by_others, relation_differs, shortened, windows_are_checked
+from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs, shortened
 from .configuration import Configuration
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
@@ -223,7 +223,7 @@ def _proof_and_tie(run: CheckRun, world: World) -> None:
     if result.trace is not None:
         _write(run, "proof", result.trace)
     run.results.append(result)
-    if windows_are_checked(world):
+    if keeps_assumptions(world):
         with run.progress(_TIE_STEPS, "tie") as advance:
             tie = tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance)
         if tie.verdict is Verdict.DISAGREE and result.verdict is not Verdict.PROVED and breaks_fact(tie.note):
@@ -294,10 +294,10 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
     ]
     left += [f"route {route}: closed" for route in sorted(world.closed)]
     left += [f"engine {engine}: not asked" for engine in ENGINES if engine not in run.engines]
-    if "proof" in run.done and not windows_are_checked(world):
+    if "proof" in run.done and not keeps_assumptions(world):
         left.append(
-            "the tie of executed steps to the proved relation: this profile's gate overlooks what its drafter reads, "
-            "so it breaks A2 and A3 by itself; the proof speaks of the guard alone"
+            f"the tie of executed steps to the proved relation: of this profile, {broken_by_itself(world)} by itself; "
+            "the proof speaks of the guard alone"
         )
     left += [f"engine {engine}: not finished" for engine in run.engines if engine not in run.done]
     return tuple(left)

@@ -45,8 +45,8 @@ def _scope(name: str, phrase: str, items: tuple[tuple[int, int], ...], **numbers
 
 def _many(name: str, phrase: str, items: tuple[tuple[tuple[int, int], ...], ...], **numbers: int) -> NamedScope:
     """Several requests, each with its items as (text before it, length); one output each unless said."""
-    plain = {"encoder_budget": 0, "chunk_cap": 0, "drafts": 1, "look_ahead": 1, "depth": 2, "whole_items": 0}
-    named: dict[str, int] = {"strangers": 0}
+    plain = {**_PLAIN, "drafts": 1, "look_ahead": 1, "strangers": 0}
+    named: dict[str, int] = {}
     for request, each in enumerate(items):
         named |= {f"r{request}_items": len(each), f"r{request}_tail": 0, f"r{request}_outputs": 1}
         for number, (lead, length) in enumerate(each):
