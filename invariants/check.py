@@ -17,6 +17,7 @@ from outlives.model.world import World
 
 from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs, shortened
 from .configuration import Configuration
+from .interrupt import was_pressed
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
@@ -78,8 +79,13 @@ def check(run: CheckRun) -> Run:
                 run.done.append(engine)
     except KeyboardInterrupt:
         run.interrupted = True
-    except BadModel as error:
-        run.trouble = error
+    except Exception as error:
+        if was_pressed():
+            run.interrupted = True
+        elif isinstance(error, BadModel):
+            run.trouble = error
+        else:
+            raise
     return _summary(run, world)
 
 
@@ -152,12 +158,13 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
     scenario = run.configuration.scenario_record()
     if scenario is not None:
         return [(f"{scenario.name} (small)", initial_state(scenario.small.setup({"numbers": "base"})))]
-    model = _model(run, run.configuration.world())
+    world = run.configuration.world()
     starts: list[tuple[str, State]] = []
     for named in NAMED_SCOPES:
         if named.requests > run.configuration.scope().requests:
             continue
-        state = model.initial_state(named.numbers)
+        own = named.own(run.configuration.scope(), run.configuration.numbers)
+        state = SchedulerModel(world, own).initial_state(named.numbers)
         if not named.misfit(state.setup) and all(state != other for _, other in starts):
             starts.append((named.name, state))
     return starts

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 from outlives.model.errors import OutlivesError
 
+from .interrupt import ctrl_c_noticed, was_pressed
+
 __all__ = ["main"]
 
 _NUMBERS = (
@@ -52,9 +54,9 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. Never a traceback for bad input."""
     given = sys.argv[1:] if arguments is None else list(arguments)
-    sys.unraisablehook = _unraisable
     try:
-        return _run(given)
+        with ctrl_c_noticed():
+            return _run(given)
     except KeyboardInterrupt:
         print("outlives: interrupted before anything was known", file=sys.stderr)
         return 130
@@ -77,12 +79,12 @@ def _run(given: Sequence[str]) -> int:
         reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
         reporter.error(str(error))
         return reporter.finish(2)
-
-
-def _unraisable(trouble: "sys.UnraisableHookArgs") -> None:
-    """Ctrl-C while the solver makes a context leaves half an object, whose end Python would report."""
-    if getattr(trouble.object, "__qualname__", "") != "Context.__del__":
-        sys.__unraisablehook__(trouble)
+    except BrokenPipeError:
+        raise
+    except Exception:
+        if was_pressed():
+            raise KeyboardInterrupt from None
+        raise
 
 
 def _parser() -> _Parser:

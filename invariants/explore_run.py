@@ -67,7 +67,7 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
         if names:
             raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop --scope.")
         return {f"{scenario.name} (small)": (initial_state(scenario.small.setup({"numbers": "base"})),)}
-    model = configuration.model()
+    world = configuration.world()
     seen: set[tuple[State, ...]] = set()
     scopes: dict[str, tuple[State, ...]] = {}
     requests = configuration.scope().requests
@@ -77,6 +77,7 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
             raise Contradiction(f"scope {name} has {needed} requests; add --requests {needed}.")
     fitting = [name for name, each in known.items() if each.requests <= requests]
     for name in dict.fromkeys(names or fitting):
+        model = SchedulerModel(world, known[name].own(configuration.scope(), configuration.numbers))
         numbers = _numbers(configuration, known[name].numbers)
         every = dict.fromkeys(model.initial_state(each) for each in numbers)
         states = tuple(state for state in every if not known[name].misfit(state.setup))

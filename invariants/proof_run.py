@@ -130,7 +130,9 @@ def _necessity_table(needed: dict[str, str]) -> DataTable:
 def _reached(world: World, report: ProofReport, reporter: Reporter) -> None:
     """Whether the states that break the obligations can be reached."""
     with reporter.progress(None, "reachable states"):
-        labels = reach(report, world, TABLE_SETUPS[report.terms.assumed.anywhere])
+        # Where items may lie anywhere, they may lie inside the prompt as well.
+        setups = (*TABLE_SETUPS[False], *(TABLE_SETUPS[True] if report.terms.assumed.anywhere else ()))
+        labels = reach(report, world, setups)
     if labels:
         reporter.table(
             DataTable(

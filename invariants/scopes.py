@@ -4,10 +4,12 @@ Belongs here: data. A scope is given by its numbers, which are clamped into what
 `--slots 4` holds for every engine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from outlives.model.setup import Setup
+from outlives.model.contract import Range
+from outlives.model.setup import Scope, Setup
 
 __all__ = ["NAMED_SCOPES", "NamedScope"]
 
@@ -21,6 +23,15 @@ class NamedScope:
     numbers: Mapping[str, int]
     requests: int = 1
     """Visited only where the model has at least so many requests."""
+
+    def own(self, scope: Scope, given: Container[str]) -> Scope:
+        """The ranges of a run, wide enough for this scope's own numbers where the user gave none."""
+        spans = {name: getattr(scope, name) for name in _PLAIN if name not in given}
+        wide: dict[str, Any] = {
+            name: Range(min(span.low, self.numbers[name]), max(span.high, self.numbers[name]))
+            for name, span in spans.items()
+        }
+        return scope._replace(**wide)
 
     def misfit(self, setup: Setup) -> str:
         """What the scope is about and this setup, clamped into a run's ranges, has not; empty where it has it all."""
@@ -120,6 +131,18 @@ NAMED_SCOPES = (
         budget=8,
         encoder_budget=2,
         chunk_cap=3,
+    ),
+    _scope(
+        "last-chunk",
+        "an item up to the prompt's end, which is computed in chunks: the last one is in flight when it is confirmed",
+        ((0, 2),),
+        tail=0,
+        prompt=2,
+        outputs=4,
+        slots=2,
+        budget=1,
+        drafts=0,
+        look_ahead=0,
     ),
     _scope(
         "three-in-flight",

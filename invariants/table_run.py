@@ -159,7 +159,7 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
                 advance(len(cells))
     except KeyboardInterrupt:
         interrupted = True
-    for where in (False, True):
+    for where in (False, True) if cells else ():
         title = f"Guard x assumptions, items {'anywhere' if where else 'inside the prompt'}"
         table = headline_table([_as_cell(judged) for judged in cells if judged.anywhere is where])
         reporter.table(replace(table, title=title, name=f"{table.name}-{'anywhere' if where else 'prompt'}"))
@@ -179,10 +179,15 @@ def _judged(work: Sequence[tuple[str, int, bool]], workers: int) -> Iterable[Jud
     if workers == 1:
         yield from map(judge_cell, work)
         return
-    # Ctrl-C reaches every process of the terminal; here it is this one's affair, which then ends the others.
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN))
+    pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
-        yield from pool.map(judge_cell, work)
+        # Ctrl-C reaches every process of a terminal. The workers are born ignoring it; this one then ends them.
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            answers = pool.map(judge_cell, work)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        yield from answers
     except BaseException:
         for process in active_children():
             process.terminate()
