@@ -73,8 +73,8 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
     requests = configuration.scope().requests
     for name in names:
         if known[name].requests > requests:
-            needed = known[name].requests
-            raise Contradiction(f"scope {name} has {needed} requests; add --requests {needed}.")
+            many = known[name].requests
+            raise Contradiction(f"scope {name} has {many} requests; add --requests {many}.")
     fitting = [name for name, each in known.items() if each.requests <= requests]
     for name in dict.fromkeys(names or fitting):
         model = SchedulerModel(world, known[name].own(configuration.scope(), configuration.numbers))
