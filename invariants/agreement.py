@@ -24,13 +24,14 @@ from .verdict import Result, Trace, Verdict
 __all__ = [
     "GATHER",
     "breaks_fact",
+    "broken_by_itself",
     "disagreement",
     "judged_by_others",
+    "keeps_assumptions",
     "machine_says",
     "relation_differs",
     "relation_says",
     "shortened",
-    "windows_are_checked",
 ]
 
 GATHER = "GATHER-AFTER-FREE"
@@ -39,14 +40,24 @@ _SHORTEST_STATES = 60_000
 """States that the search for a shorter trace may visit."""
 
 
-def windows_are_checked(world: World) -> bool:
-    """Whether the profile's gate looks at all that its worker needs: what the proof assumes as A2 and A3.
+def broken_by_itself(world: World) -> str:
+    """Which assumption of the proof the profile breaks by itself, and how; empty where it keeps them all.
 
-    Releases before 0.24.0 whose gate overlooks the drafter's look-ahead break this by themselves.
+    A2 and A3: releases before 0.24.0 whose gate overlooks what the drafter's look-ahead reads. A4: under the priority
+    policy no release tells the book that a victim's planned encodes were withdrawn.
     """
     switches = world.switches
     looks = switches.gate_look_ahead == 1 and switches.gate_shortcut == 0 and switches.whole_cut_look_ahead == 1
-    return switches.tolerate_look_ahead == 1 or looks
+    if switches.tolerate_look_ahead == 0 and not looks:
+        return "its gate overlooks what its drafter reads, so it breaks A2 and A3"
+    if world.policy == "priority" and switches.take_back_encodes == 0:
+        return "the book keeps what a victim of the same pass had planned to encode, so it breaks A4"
+    return ""
+
+
+def keeps_assumptions(world: World) -> bool:
+    """Whether the proof's assumptions are the profile's own to keep, and kept."""
+    return not broken_by_itself(world)
 
 
 def disagreement(engines: str, what: str) -> Result:
@@ -171,7 +182,7 @@ def relation_differs(world: World, results: Sequence[Result], traces: Iterable[t
     it was freed, such a read is a disagreement, whatever the relation says to its steps. Where nothing is proved, a
     step that breaks a FACT of the relation is none: it is for the proof to bear its facts out, and it did not.
     """
-    if not windows_are_checked(world):
+    if not keeps_assumptions(world):
         return
     proved = any(row.engine == "proof" and row.verdict is Verdict.PROVED for row in results)
     for engine, trace in traces:

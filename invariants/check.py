@@ -15,7 +15,7 @@ from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
 from outlives.model.world import World
 
-from .agreement import breaks_fact, judged_by_others, relation_differs, shortened, windows_are_checked
+from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs, shortened
 from .configuration import Configuration
 from .interrupt import was_pressed
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
@@ -161,6 +161,8 @@ def _starts(run: CheckRun) -> list[tuple[str, State]]:
     world = run.configuration.world()
     starts: list[tuple[str, State]] = []
     for named in NAMED_SCOPES:
+        if named.requests > run.configuration.scope().requests:
+            continue
         own = named.own(run.configuration.scope(), run.configuration.numbers)
         state = SchedulerModel(world, own).initial_state(named.numbers)
         if not named.misfit(state.setup) and all(state != other for _, other in starts):
@@ -228,7 +230,7 @@ def _proof_and_tie(run: CheckRun, world: World) -> None:
     if result.trace is not None:
         _write(run, "proof", result.trace)
     run.results.append(result)
-    if windows_are_checked(world):
+    if keeps_assumptions(world):
         with run.progress(_TIE_STEPS, "tie") as advance:
             tie = tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance)
         if tie.verdict is Verdict.DISAGREE and result.verdict is not Verdict.PROVED and breaks_fact(tie.note):
@@ -292,19 +294,27 @@ def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
 def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
     items = "anywhere" if run.configuration.items_anywhere else "inside the prompt"
     left = [
-        "more than one request at a time: others are strangers that take slots and evict",
-        "the priority policy, resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
+        _others(run),
+        f"the {'fcfs' if world.policy == 'priority' else 'priority'} policy",
+        "resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
         f"other item positions than {items}",
     ]
     left += [f"route {route}: closed" for route in sorted(world.closed)]
     left += [f"engine {engine}: not asked" for engine in ENGINES if engine not in run.engines]
-    if "proof" in run.done and not windows_are_checked(world):
+    if "proof" in run.done and not keeps_assumptions(world):
         left.append(
-            "the tie of executed steps to the proved relation: this profile's gate overlooks what its drafter reads, "
-            "so it breaks A2 and A3 by itself; the proof speaks of the guard alone"
+            f"the tie of executed steps to the proved relation: of this profile, {broken_by_itself(world)} by itself; "
+            "the proof speaks of the guard alone"
         )
     left += [f"engine {engine}: not finished" for engine in run.engines if engine not in run.done]
     return tuple(left)
+
+
+def _others(run: CheckRun) -> str:
+    requests = run.configuration.scope().requests
+    if requests == 1:
+        return "more than one request at a time: others are strangers that take slots and evict"
+    return f"more than {requests} requests at a time; the proof follows one request and one item among any others"
 
 
 def _provenance(run: CheckRun) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .interrupt import ctrl_c_noticed, was_pressed
 __all__ = ["main"]
 
 _NUMBERS = (
-    ("requests", "requests in the model (1 for now)"),
+    ("requests", "requests in the model, 1 (default) to 3"),
     ("items", "items per request"),
     ("slots", "slots of the encoder cache"),
     ("drafts", "most draft tokens per decode step"),
@@ -168,7 +168,9 @@ def _subject_options(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--relax", metavar="A1,A3", help="relaxed assumptions, of A1 to A4")
     subject.add_argument("--reader", metavar="WHERE", help="where a worker starts to read: checked, true or any")
     subject.add_argument("--without", action="append", metavar="ROUTE", help="close a route; repeatable")
-    subject.add_argument("--policy", metavar="NAME", help="fcfs")
+    subject.add_argument(
+        "--policy", metavar="NAME", help="fcfs (default) or priority: who is served and who is a victim"
+    )
     subject.add_argument("--scenario", metavar="NAME", help="a fixed point (see outlives scenarios)")
     subject.add_argument("--items-anywhere", action="store_true", help="items may reach past the prompt")
     subject.add_argument("--split", action="store_true", help="execute and process as two actions")

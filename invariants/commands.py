@@ -38,7 +38,7 @@ _NUMBER_OPTIONS = (
     "chunk_cap",
     "look_ahead",
 )
-_MOST_REQUESTS = 1
+MOST_REQUESTS = 3
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -116,8 +116,8 @@ def _range(name: str, text: str) -> tuple[int, int]:
     span = (int(low), int(low if high is None else high))
     if span[1] < span[0]:
         raise Contradiction(f"{option} {text}: the range ends below its beginning; write {span[1]}..{span[0]}.")
-    if name == "requests" and span != (_MOST_REQUESTS, _MOST_REQUESTS):
-        raise OutOfRange(option, text, 1, _MOST_REQUESTS)
+    if name == "requests" and not (span[0] == span[1] and 1 <= span[0] <= MOST_REQUESTS):
+        raise OutOfRange(option, text, 1, MOST_REQUESTS)
     return span
 
 

@@ -17,7 +17,7 @@ from outlives.model.scenarios import Scenario, scenario_named
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.setup import Scope, check_scope
 from outlives.model.state import State
-from outlives.model.world import ASSUMPTIONS, ROUTES, Reader, Rules, World
+from outlives.model.world import ASSUMPTIONS, ROUTES, Policy, Reader, Rules, World
 
 from .properties import known_property, scheduler_properties
 from .userfile import call_named, load_named
@@ -25,7 +25,7 @@ from .userfile import call_named, load_named
 __all__ = ["DEFAULT_SCOPE", "READERS", "Configuration"]
 
 READERS: tuple[Reader, ...] = ("checked", "true", "any")
-POLICIES = ("fcfs",)
+POLICIES: tuple[Policy, ...] = ("fcfs", "priority")
 
 DEFAULT_SCOPE = Scope()
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
@@ -47,7 +47,7 @@ class Configuration:
     """None: `checked`, or `any` where A3 is relaxed."""
     without: tuple[str, ...] = ()
     scenario: str | None = None
-    policy: str = "fcfs"
+    policy: Policy = "fcfs"
     fault: str | None = None
     """`path.py:name` of a function from rules to rules."""
     items_anywhere: bool = False
@@ -121,6 +121,11 @@ class Configuration:
         changes: dict[str, Any] = {
             name: span[0] if name == "requests" else Range(*span) for name, span in self.numbers.items()
         }
+        if changes.get("requests", 1) > 1:
+            # Requests share keys, and under the priority policy their urgencies differ, unless numbers say otherwise.
+            changes = {"shared": Range(0, 1), **changes}
+            if self.policy == "priority":
+                changes = {"priority": Range(0, 2), **changes}
         return scope._replace(**changes)
 
     def world(self) -> World:
@@ -135,7 +140,7 @@ class Configuration:
             relaxed=self.relaxed,
             reader=self.worker_reader,
             closed=closed,
-            policy="fcfs",
+            policy=self.policy,
             split=self.split,
         )
 
@@ -158,7 +163,9 @@ class Configuration:
         reader = f", reader {world.reader}" if world.reader != "checked" else ""
         scenario = f", scenario {self.scenario}" if self.scenario else ""
         fault = f", fault {self.fault}" if self.fault else ""
-        return f"profile {self.profile}, guard {world.guard.name}, {assumptions}{reader}{scenario}{fault}"
+        requests = self.scope().requests
+        many = f", {requests} requests, {world.policy}" if requests > 1 else ""
+        return f"profile {self.profile}, guard {world.guard.name}, {assumptions}{reader}{many}{scenario}{fault}"
 
     def replay_command(self, path: Path) -> str:
         """The command that takes a trace file of this configuration again; a user's files have to be named anew."""

@@ -19,7 +19,7 @@ from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import ABSENT, FINISHED, State
 from outlives.model.world import World
 
-from .agreement import GATHER, breaks_fact, disagreement, judged_by_others, relation_says, windows_are_checked
+from .agreement import GATHER, breaks_fact, disagreement, judged_by_others, keeps_assumptions, relation_says
 from .configuration import Configuration
 from .explore import Bounds, Checkpoint, Exploration, Progress, explore
 from .explore_stats import statistics_tables
@@ -70,7 +70,13 @@ def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[st
     world = configuration.world()
     seen: set[tuple[State, ...]] = set()
     scopes: dict[str, tuple[State, ...]] = {}
-    for name in dict.fromkeys(names or known):
+    requests = configuration.scope().requests
+    for name in names:
+        if known[name].requests > requests:
+            many = known[name].requests
+            raise Contradiction(f"scope {name} has {many} requests; add --requests {many}.")
+    fitting = [name for name, each in known.items() if each.requests <= requests]
+    for name in dict.fromkeys(names or fitting):
         model = SchedulerModel(world, known[name].own(configuration.scope(), configuration.numbers))
         numbers = _numbers(configuration, known[name].numbers)
         every = dict.fromkeys(model.initial_state(each) for each in numbers)
@@ -255,7 +261,7 @@ def _confirmed(run: ExploreRun, world: World, model: SchedulerModel, result: Res
     run.rows.extend(rows)
     # A planted fault may be outside what the relation describes; what the proof says to it, `check` tells.
     planted = run.configuration.fault is not None or ".py:" in run.configuration.profile
-    if trace.property == GATHER and windows_are_checked(world) and not planted:
+    if trace.property == GATHER and keeps_assumptions(world) and not planted:
         said = relation_says(world, trace)
         if said and not breaks_fact(said):
             run.rows.append(disagreement("exhaustive, proof", f"{GATHER}: {said}"))

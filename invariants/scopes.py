@@ -21,6 +21,8 @@ class NamedScope:
     name: str
     phrase: str
     numbers: Mapping[str, int]
+    requests: int = 1
+    """Visited only where the model has at least so many requests."""
 
     def own(self, scope: Scope, given: Container[str]) -> Scope:
         """The ranges of a run, wide enough for this scope's own numbers where the user gave none."""
@@ -50,6 +52,17 @@ def _scope(name: str, phrase: str, items: tuple[tuple[int, int], ...], **numbers
         named |= {f"r0_lead{number}": lead, f"r0_length{number}": length}
     plain = {**_PLAIN, "drafts": 1, "look_ahead": 1, "strangers": 0}
     return NamedScope(name=name, phrase=phrase, numbers={**plain, **named, **numbers})
+
+
+def _many(name: str, phrase: str, items: tuple[tuple[tuple[int, int], ...], ...], **numbers: int) -> NamedScope:
+    """Several requests, each with its items as (text before it, length); one output each unless said."""
+    plain = {**_PLAIN, "drafts": 1, "look_ahead": 1, "strangers": 0}
+    named: dict[str, int] = {}
+    for request, each in enumerate(items):
+        named |= {f"r{request}_items": len(each), f"r{request}_tail": 0, f"r{request}_outputs": 1}
+        for number, (lead, length) in enumerate(each):
+            named |= {f"r{request}_lead{number}": lead, f"r{request}_length{number}": length}
+    return NamedScope(name=name, phrase=phrase, numbers={**plain, **named, **numbers}, requests=len(items))
 
 
 NAMED_SCOPES = (
@@ -141,6 +154,39 @@ NAMED_SCOPES = (
         slots=2,
         budget=2,
         depth=3,
+    ),
+    _many(
+        "withdrawn-encode",
+        "a victim that has planned an encode in the very pass, a more urgent request after it",
+        (((4, 2),), ((3, 1),)),
+        r0_priority=1,
+        slots=3,
+        budget=6,
+        chunk_cap=2,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _many(
+        "shared-key",
+        "two requests with one key, room for one entry",
+        (((0, 2),), ((1, 2),)),
+        r0_tail=1,
+        r1_tail=1,
+        r1_key0=1,
+        slots=2,
+        budget=4,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _many(
+        "rivals",
+        "two requests with a key each, room for one entry",
+        (((0, 2),), ((1, 2),)),
+        r0_tail=1,
+        r1_tail=1,
+        slots=2,
+        budget=6,
+        drafts=0,
     ),
 )
 """Every named scope. Between them each open route is taken."""

@@ -90,8 +90,11 @@ def preempt_between(world: World, state: State, number: int) -> State | Refusal:
     return _dispatch(work, None)
 
 
-def choose_victim(world: World, state: State, running: tuple[int, ...]) -> int:  # noqa: ARG001
-    """Who loses its KV blocks: the last of the running requests."""
+def choose_victim(world: World, state: State, running: tuple[int, ...]) -> int:
+    """Who loses its KV blocks: the last of the running requests, or under the priority policy the least urgent one,
+    which may have been scheduled in this very pass."""
+    if world.policy == "priority":
+        return max(running, key=lambda number: (state.setup.requests[number].priority, number))
     return running[-1]
 
 
@@ -118,6 +121,8 @@ def _serve_running(work: _Pass, short_at: int | None) -> None:
             victim = work.world.rules.choose_victim(work.world, work.state, tuple(work.running))
             _preempt(work, victim)
             if victim == number:
+                if work.world.policy == "priority":
+                    continue
                 return
         _grant(work, number, gated.tokens, gated.planned, gated.second)
 
@@ -125,6 +130,8 @@ def _serve_running(work: _Pass, short_at: int | None) -> None:
 def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: int) -> None:
     world, setup = work.world, work.state.setup
     queue = list(work.waiting)
+    if world.policy == "priority":
+        queue.sort(key=lambda number: (setup.requests[number].priority, number))
     if first is not None and first in queue:
         queue.remove(first)
         queue.insert(0, first)
@@ -204,6 +211,10 @@ def _preempt(work: _Pass, number: int) -> None:
         work.encoder_budget += share.slots
     request = work.requests[number]
     work.book, request = world.rules.drop_references(world, work.state.setup, work.book, request, number)
+    if share is not None:
+        work.book, moved = world.rules.withdraw(world, work.book, number, share.encode)
+        for key, other in moved:
+            work.shares[other] = work.shares[other]._replace(encode=(*work.shares[other].encode, key))
     counters = world.rules.preempt(request.counters, world.switches.isolate_stale)
     work.requests[number] = request._replace(status=WAITING, counters=counters, drafts=0, decoding=0)
     work.running.remove(number)

@@ -17,7 +17,7 @@ from .state import Book, Entry, Request
 from .world import World
 
 __all__ = ["allocate", "announce", "drop_references", "empty_book", "evict_oldest", "find", "free_pass", "hit"]
-__all__ += ["make_room", "release"]
+__all__ += ["make_room", "release", "withdraw"]
 
 
 def empty_book(slots: int) -> Book:
@@ -129,6 +129,31 @@ def free_pass(world: World, setup: Setup, book: Book, request: Request, number: 
         if condition(request.counters, items[item].end, setup.look_ahead):
             book, request = world.rules.release(world, setup, book, request, number, item)
     return book, request
+
+
+def withdraw(world: World, book: Book, request: int, keys: tuple[str, ...]) -> tuple[Book, tuple[tuple[str, int], ...]]:
+    """A victim's part of the pass is withdrawn, with the encodes `keys` that it had planned; its references are gone.
+
+    No release tells the book: the entry stays, idle or held by whoever hit it in this very pass, and nobody encodes
+    it. `repaired` takes an entry that nobody else holds out of the book again; one that others hold is still encoded,
+    on behalf of the first of them: those come back as (key, request).
+    """
+    moved = []
+    if world.switches.take_back_encodes == 1:
+        for key in keys:
+            entry = find(book, key)
+            if entry is None:
+                continue
+            others = [holder for holder in entry.holders if holder != request]
+            if others:
+                moved.append((key, others[0]))
+                continue
+            book = book._replace(
+                entries=tuple(other for other in book.entries if other.key != key),
+                idle=tuple(other for other in book.idle if other != key),
+                free=book.free + entry.size,
+            )
+    return book, tuple(moved)
 
 
 def announce(world: World, book: Book) -> tuple[Book, tuple[str, ...]]:

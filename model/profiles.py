@@ -34,6 +34,7 @@ RELEASED_RULES = Rules(
     free_pass=book.free_pass,
     gate=gate.gate,
     choose_victim=batch.choose_victim,
+    withdraw=book.withdraw,
     drop_references=book.drop_references,
     shelve=worker.shelve,
     gather=worker.gather,
@@ -138,6 +139,12 @@ _FACTS = (
         phrase="a second occurrence of a key planned in the same pass takes a reference of its own",
         source="0.32.0",
         since="0.32.0",
+    ),
+    SwitchFact(
+        name="take_back_encodes",
+        phrase="where a victim's part of the pass is withdrawn, the book is told of its planned encodes",
+        source="no release",
+        since=_REPAIRED_VERSION,
     ),
     SwitchFact(
         name="skip_stalled",

@@ -43,6 +43,8 @@ class RequestSetup(NamedTuple):
     """Most output tokens."""
     items: tuple[Item, ...]
     """In order of their start; they do not overlap."""
+    priority: int = 0
+    """Less is more urgent; counts only under the priority policy, where equals go by arrival."""
 
 
 class Setup(NamedTuple):
@@ -114,6 +116,10 @@ class Scope(NamedTuple):
     """Text tokens before an item, counted from the end of the one before it."""
     length: Range = Range(1, 5)
     """Tokens of an item."""
+    shared: Range = Range(0, 0)
+    """1 lets an item have the key of an earlier one, of the same request or another; it then has its length too."""
+    priority: Range = Range(0, 0)
+    """Priorities of requests."""
     tail: Range = Range(0, 5)
     """Prompt tokens after the last item. Where items may lie anywhere, `prompt` counts instead."""
     prompt: Range = Range(1, 8)
@@ -144,6 +150,10 @@ class Scope(NamedTuple):
             for item in range(self.items.high):
                 table[f"{name}_lead{item}"] = self.lead_of(item)
                 table[f"{name}_length{item}"] = self.length
+                if self.shared.high > 0 and (request, item) != (0, 0):
+                    table[f"{name}_key{item}"] = Range(0, request * self.items.high + item)
+            if self.priority.high > self.priority.low:
+                table[f"{name}_priority"] = self.priority
             table[f"{name}_prompt" if self.anywhere else f"{name}_tail"] = self.prompt if self.anywhere else self.tail
             table[f"{name}_outputs"] = self.outputs
         for name in ("slots", "budget", "encoder_budget", "chunk_cap", "drafts", "look_ahead", "depth", "whole_items"):
@@ -176,19 +186,25 @@ class Scope(NamedTuple):
             return clamp(numbers.get(name, span.low), span.low, span.high)
 
         requests = []
-        key = 0
+        lengths: list[int] = []  # of each key so far
         for request in range(self.requests):
             name = request_name(request)
             items = []
             end = 0
             for item in range(number(f"{name}_items")):
                 start = end + number(f"{name}_lead{item}")
-                length = number(f"{name}_length{item}")
-                items.append(Item(start, length, key_name(key), length))
-                key += 1
-                end = start + length
+                key = len(lengths)
+                if f"{name}_key{item}" in table:
+                    # The lowest draw is a key of its own, so that a run shrinks to distinct keys.
+                    back = number(f"{name}_key{item}")
+                    key = key if back == 0 or back > len(lengths) else len(lengths) - back
+                if key == len(lengths):
+                    lengths.append(number(f"{name}_length{item}"))
+                items.append(Item(start, lengths[key], key_name(key), lengths[key]))
+                end = start + lengths[key]
             prompt = number(f"{name}_prompt") if self.anywhere else end + number(f"{name}_tail")
-            requests.append(RequestSetup(max(1, prompt), number(f"{name}_outputs"), tuple(items)))
+            urgency = number(f"{name}_priority") if f"{name}_priority" in table else self.priority.low
+            requests.append(RequestSetup(max(1, prompt), number(f"{name}_outputs"), tuple(items), urgency))
         # Room for the largest item, as far as the scope has it: a request that can never fit says nothing.
         largest = max((item.length for asked in requests for item in asked.items), default=1)
         plain = {name: number(name) for name in Setup._fields if name != "requests"}

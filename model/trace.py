@@ -251,6 +251,7 @@ def _request(plain: Any, at: str) -> RequestSetup:
         prompt=_number(fields["prompt"], 1, MOST_NUMBER, f"{at}: prompt"),
         outputs=_number(fields["outputs"], 1, MOST_NUMBER, f"{at}: outputs"),
         items=tuple(_item(item, f"{at}, item{place}") for place, item in enumerate(items)),
+        priority=_number(fields["priority"], 0, MOST_NUMBER, f"{at}: priority"),
     )
 
 

@@ -29,7 +29,7 @@ ROUTES = {
 }
 """The routes by which references and counters change out of the ordinary. Each can be closed."""
 
-Policy = Literal["fcfs"]
+Policy = Literal["fcfs", "priority"]
 Reader = Literal["checked", "true", "any"]
 """Where a worker starts to read: at the scheduler's start; at the true start; anywhere from confirmed to the start."""
 
@@ -51,6 +51,7 @@ class Switches:
     drop_at_failed_admission: int = 1
     last_occurrence: int = 1
     second_reference: int = 1
+    take_back_encodes: int = 1
     drafts_when_asynchronous: int = 1
 
 
@@ -99,6 +100,7 @@ class Rules:
     # pass
     gate: Callable[["World", Setup, Book, Request, int, int, int, int], Gated]
     choose_victim: Callable[["World", State, tuple[int, ...]], int]
+    withdraw: Callable[["World", Book, int, tuple[str, ...]], tuple[Book, tuple[tuple[str, int], ...]]]
     drop_references: Callable[["World", Setup, Book, Request, int], tuple[Book, Request]]
     # worker
     shelve: Callable[["World", tuple[str, ...], Step], tuple[str, ...]]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from outlives.invariants.agreement import machine_says, relation_says, windows_are_checked
+from outlives.invariants.agreement import keeps_assumptions, machine_says, relation_says
 from outlives.invariants.explore import Bounds, Exploration, explore
 from outlives.invariants.machine_shrink import Witness, cut_to_failure, shrink_witness
 from outlives.invariants.proof.cells import Column
@@ -135,7 +135,7 @@ def agreement(case: Case) -> Agreed | None:
     split = explore(case.model(split=True), bounds=Bounds(states=ALL * MOST))
     assert split.complete
     proved = _proved(case.guard, case.relaxed, case.reader, case.closed, case.anywhere)
-    checked = windows_are_checked(model.world)
+    checked = keeps_assumptions(model.world)
     walked = list(_walk(case, WALKED)) if checked else []
     machine = {name: length for name, trace in found.traces.items() if (length := _machine(model, trace)) is not None}
     told = [
@@ -171,7 +171,7 @@ def _replays(model: FixedModel, found: Exploration) -> Iterator[str]:
         said = machine_says(model, prop, trace)
         if said:
             yield f"{prop.name}: the machine's replay differs at {said}"
-        if prop.name == GATHER and windows_are_checked(model.world):
+        if prop.name == GATHER and keeps_assumptions(model.world):
             said = relation_says(model.world, trace)
             if said:
                 yield f"{prop.name}: {said}"

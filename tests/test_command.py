@@ -106,7 +106,7 @@ NUMBERS = (
     ("--budget", "0", "budget is 0; it must be at least 1."),
     ("--items", "1..1000000", "--items is 1000000; it must be from 0 to 8."),
     ("--drafts", "1000", "--drafts is 1000; it must be from 0 to 64."),
-    ("--requests", "2", "--requests is 2; it must be from 1 to 1."),
+    ("--requests", "4", "--requests is 4; it must be from 1 to 3."),
     ("--requests", "0", "--requests is 0; it must be from 1 to 1."),
     ("--cases", "0", "the number of cases is 0; it must be from 1 to 10000000."),
     ("--cases", "-3", "the number of cases is -3; it must be from 1 to 10000000."),

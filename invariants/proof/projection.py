@@ -174,7 +174,14 @@ def changes(
         yield Taken("stranger", {"encoded": int(not omitted)})
     if part is not None:
         choices = {"count": part.tokens, "encoded": int(not omitted), "track": int(tracked == len(before.steps))}
-        choices["ahead"] = int(item in now.references or (has and not had))
+        # Planned and released again in the same pass, as far as the keys tell: another request may have planned it.
+        own = not any(
+            other.key == key
+            for number, asked in enumerate(before.setup.requests)
+            if number != request
+            for other in asked.items
+        )
+        choices["ahead"] = int(item in now.references or (own and has and not had))
         if was.status == RUNNING:
             yield Taken("dispatch", choices)
         else:

@@ -21,7 +21,7 @@ from outlives.invariants.verdict import Step, Trace  # noqa: E402
 from outlives.model.contract import Refusal  # noqa: E402
 from outlives.model.scenarios import SCENARIOS  # noqa: E402
 from outlives.model.scheduler import initial_state  # noqa: E402
-from outlives.model.setup import Setup  # noqa: E402
+from outlives.model.setup import Item, RequestSetup, Setup  # noqa: E402
 from outlives.model.state import State  # noqa: E402
 from worlds import action, setup  # noqa: E402
 
@@ -64,6 +64,15 @@ _CRASH, _STUCK = "GATHER-AFTER-FREE", "PROGRESS"
 _CHUNKED = (setup([(0, 3)], 5, slots=3, budget=2),)
 _NO_DRAFTS = setup([(3, 5)], 7, slots=2, budget=1)
 _SHORT = setup([(0, 2)], 3, slots=2, budget=4, strangers=2)
+_RIVALS = Setup(
+    (
+        RequestSetup(6, 1, (Item(4, 2, "k0", 2),), priority=1),
+        RequestSetup(4, 1, (Item(3, 1, "k1", 1),)),
+    ),
+    slots=3,
+    budget=6,
+    chunk_cap=2,
+)
 
 CASES = (
     _cell("0.11.0", "chunk-end", _CRASH),
@@ -106,6 +115,18 @@ CASES = (
         property="COUNTERS-SOUND",
         about={"profile": "0.24.0"},
         numbers=(setup([(0, 1)], 1, outputs=6, slots=1, budget=4, drafts=3, depth=3),),
+    ),
+    Case(
+        name="withdrawn-encode-0.33.0",
+        property=_CRASH,
+        about={"profile": "0.33.0", "policy": "priority", "numbers": {"requests": (2, 2)}},
+        numbers=(_RIVALS,),
+    ),
+    Case(
+        name="withdrawn-encode-planned-0.33.0",
+        property="PLANNED-ENCODED",
+        about={"profile": "0.33.0", "policy": "priority", "numbers": {"requests": (2, 2)}},
+        numbers=(_RIVALS,),
     ),
     _overtaken("38907-scheduled-not-executed-a1", "optimistic-after-advance"),
     _overtaken("38907-revision-a1", "optimistic-before-advance"),
