@@ -145,6 +145,16 @@ NAMED_SCOPES = (
         look_ahead=0,
     ),
     _scope(
+        "two-at-once",
+        "two items that one pass encodes and one step reads",
+        ((0, 2), (1, 1)),
+        tail=0,
+        prompt=3,
+        outputs=1,
+        slots=3,
+        budget=6,
+    ),
+    _scope(
         "three-in-flight",
         "up to three steps in flight",
         ((0, 2),),
