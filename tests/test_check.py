@@ -51,7 +51,7 @@ def test_each_release_does_in_each_scenario_what_it_did(engine: str, profile: st
     assert " ".join(said) == FIXED_POINTS[profile]
 
 
-@pytest.mark.parametrize("profile", ["0.11.0", "0.12.0", "0.17.1", "0.24.0"])  # one of each row; the campaign has all
+@pytest.mark.parametrize("profile", ["0.11.0", "0.24.0"])  # a crash and a stuck one; the campaign has all
 def test_each_faulty_release_is_found_without_a_scenario(profile: str, run: Run) -> None:
     name = "GATHER-AFTER-FREE" if profile == "0.11.0" else "PROGRESS"
     done = run("check", "--profile", profile, "--engine", "machine", "--cases", "250", "--property", name, "--json")
@@ -76,7 +76,7 @@ def test_a_run_that_never_meets_an_item_is_vacuous(run: Run) -> None:
     ids=" ".join,
 )  # fmt: skip
 def test_closing_something_does_not_make_the_run_vacuous(closed: tuple[str, ...], run: Run) -> None:
-    done = run("check", "--engine", "machine", "--cases", "60", *closed, "--json")
+    done = run("check", "--engine", "machine", "--cases", "40", *closed, "--json")
     assert (done.status, done.object["vacuous"]) == (0, [])
 
 

@@ -107,7 +107,7 @@ NUMBERS = (
     ("--items", "1..1000000", "--items is 1000000; it must be from 0 to 8."),
     ("--drafts", "1000", "--drafts is 1000; it must be from 0 to 64."),
     ("--requests", "4", "--requests is 4; it must be from 1 to 3."),
-    ("--requests", "0", "--requests is 0; it must be from 1 to 1."),
+    ("--requests", "0", "--requests is 0; it must be from 1 to 3."),
     ("--cases", "0", "the number of cases is 0; it must be from 1 to 10000000."),
     ("--cases", "-3", "the number of cases is -3; it must be from 1 to 10000000."),
     ("--cases", "99999999999", "the number of cases is 99999999999; it must be from 1 to 10000000."),

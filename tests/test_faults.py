@@ -67,5 +67,5 @@ def test_a_fault_in_a_guard_is_found_by_the_proof_and_shown_on_the_model(name: s
 @pytest.mark.parametrize("name", BY_NAME)
 def test_without_the_fault_its_property_holds(name: str, run: Run) -> None:
     fault = BY_NAME[name]
-    asked = ("--engine", "machine", "--settings", "quick", "--cases", "60", "--property", fault.breaks)
+    asked = ("--engine", "machine", "--settings", "quick", "--cases", "25", "--property", fault.breaks)
     assert run("check", *options(fault)[2:], *asked).status in (0, 4)

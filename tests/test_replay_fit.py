@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outlives.invariants import userfile
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.replay import Replay, replay
 from outlives.invariants.trace_file import trace_bytes
@@ -138,6 +139,7 @@ def _user_trace(tmp_path: Path, **named: str) -> bytes:
     trace = run_trace(Configuration(profile="0.17.1", scenario="chunk-end"), "chunk-end", BEGIN, "GATHER-AFTER-FREE")
     content = trace_bytes(trace, configuration)
     (tmp_path / "ran").unlink()
+    userfile._loaded.clear()  # as in the process that replays
     return content
 
 

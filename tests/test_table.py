@@ -26,8 +26,6 @@ HEADLINE = (
     ("confirmed", "A3 any", True, Verdict.PROVED),
     ("confirmed", "A1", False, Verdict.VIOLATED),
     ("optimistic-at-output", "A3 any", True, Verdict.VIOLATED),
-    ("retain", "A3 any", False, Verdict.PROVED),
-    ("confirmed", "A4", False, Verdict.VIOLATED),
 )
 
 

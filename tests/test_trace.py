@@ -23,7 +23,7 @@ from outlives.model.trace import (
 from trace_samples import miss_trace
 
 SETUP = Setup(
-    requests=(RequestSetup(8, 2, (Item(4, 2, "k0", 2), Item(6, 1, "k1", 1))), RequestSetup(3, 1, ())),
+    requests=(RequestSetup(8, 2, (Item(4, 2, "k0", 2), Item(6, 1, "k1", 1)), 2), RequestSetup(3, 1, ())),
     slots=4,
     budget=5,
     encoder_budget=6,
@@ -43,8 +43,9 @@ PLAIN: dict[str, Any] = {
                 {"start": 4, "length": 2, "key": "k0", "size": 2},
                 {"start": 6, "length": 1, "key": "k1", "size": 1},
             ],
+            "priority": 2,
         },
-        {"prompt": 3, "outputs": 1, "items": []},
+        {"prompt": 3, "outputs": 1, "items": [], "priority": 0},
     ],
     "slots": 4,
     "budget": 5,

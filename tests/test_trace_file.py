@@ -82,7 +82,7 @@ def test_what_a_trace_says_about_its_run() -> None:
     meta = json.loads(trace_bytes(*miss_trace()))["#meta"]
     assert meta.pop("outlives")
     assert meta.pop("setup")["requests"] == [
-        {"prompt": 8, "outputs": 2, "items": [{"start": 4, "length": 2, "key": "k0", "size": 2}]}
+        {"prompt": 8, "outputs": 2, "items": [{"start": 4, "length": 2, "key": "k0", "size": 2}], "priority": 0}
     ]
     assert meta == {
         "format": "outlives-trace",
