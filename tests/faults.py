@@ -121,13 +121,10 @@ def gate_ignores_room(
     return gated._replace(tokens=count) if gated.tokens < count else gated
 
 
-@_fault("pass", "gate", "GATHER-AFTER-FREE", relax=("A1",))
-def gate_takes_no_reference(
-    world: World, setup: Setup, held: Book, request: Request, number: int, computed: int, count: int, limit: int
-) -> Gated:
-    """A hit is used without a reference."""
-    gated = gate.gate(world, setup, held, request, number, computed, count, limit)
-    return gated._replace(references=request.references, book=held) if not gated.planned else gated
+@_fault("pass", "drop_references", "NOTHING-LEFT")
+def keep_references(world: World, setup: Setup, held: Book, request: Request, number: int) -> tuple[Book, Request]:
+    """A request that loses its blocks or goes away keeps what it references."""
+    return held, request
 
 
 # --- worker -------------------------------------------------------------------------------------------------------

@@ -87,7 +87,11 @@ def test_ctrl_c_ends_every_process_without_a_traceback(command: tuple[str, ...],
             time.sleep(0.05)  # before that, Python may not have reached our code
         time.sleep(wait)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal sends it: to the workers as well
-        out, err = process.communicate(timeout=60)
+        try:
+            out, err = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
     assert process.returncode == 130
     assert b"Traceback" not in out + err
     assert b"nterrupted" in out + err

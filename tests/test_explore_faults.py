@@ -23,12 +23,12 @@ SHORTEST: dict[str, tuple[Setup, int]] = {
     "hit-stays-idle": (TWO_ITEMS, 5),
     "evict-keeps-slots": (TWO_ITEMS, 4),
     "gate-ignores-room": (TWO_ITEMS, 3),
-    "gate-takes-no-reference": (TWO_ITEMS, 8),
+    "keep-references": (TWO_ITEMS, 4),
     "encode-one-only": (ROOM_FOR_BOTH, 3),
     "drop-nothing": (TWO_ITEMS, 5),
 }
 """Fault -> a scope in which it shows, and how many actions the shortest run to what it breaks has there. Without the
-fault no run of that length breaks it. (With A1 relaxed, as for `gate-takes-no-reference`, one more action does.)"""
+fault no run of that length breaks it."""
 
 
 def _world(fault: Fault, *, faulty: bool) -> World:
