@@ -7,8 +7,9 @@ merged in their own order, so that the answer does not depend on the number of w
 
 import os
 import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -181,12 +182,8 @@ def _judged(work: Sequence[tuple[str, int, bool]], workers: int) -> Iterable[Jud
         return
     pool = ProcessPoolExecutor(workers, get_context("spawn"))
     try:
-        # Ctrl-C reaches every process of a terminal. The workers are born ignoring it; this one then ends them.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
+        with _ctrl_c_held_back():
             answers = pool.map(judge_cell, work)
-        finally:
-            signal.signal(signal.SIGINT, before)
         yield from answers
     except BaseException:
         for process in active_children():
@@ -194,6 +191,19 @@ def _judged(work: Sequence[tuple[str, int, bool]], workers: int) -> Iterable[Jud
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_held_back() -> Iterator[None]:
+    """Ctrl-C reaches every process of a terminal. Processes born in here never see it: this one then ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _write(judged: Judged, folder: Path) -> None:
