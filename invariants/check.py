@@ -6,14 +6,15 @@ other. Nothing is printed here; the caller renders the `Run`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from outlives.model.errors import BadModel
+from outlives.model.profiles import RELEASED_RULES
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
-from outlives.model.world import World
+from outlives.model.world import Rules, World
 
 from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs, shortened
 from .configuration import Configuration
@@ -22,7 +23,7 @@ from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machin
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
 from .scopes import NAMED_SCOPES
-from .situations import SITUATIONS, is_situation, routes_not_taken
+from .situations import SITUATIONS, closes, is_situation, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
 
@@ -235,7 +236,24 @@ def _proof_and_tie(run: CheckRun, world: World) -> None:
             tie = tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance)
         if tie.verdict is Verdict.DISAGREE and result.verdict is not Verdict.PROVED and breaks_fact(tie.note):
             tie = replace(tie, verdict=Verdict.UNKNOWN)  # the proof failed to bear that fact out: they agree
-        run.results.append(tie)
+        run.results.append(_undescribed(world, tie))
+
+
+def _undescribed(world: World, row: Result) -> Result:
+    """A rule of the user's own may do what the proved relation does not describe: then the proof says nothing about it,
+    which is unknown, not a disagreement of engines. Counters and guards are the proof's: there it stays one, unless a
+    fact that the relation takes from the pipeline is broken."""
+    from .proof.life import Arithmetic
+
+    own = {
+        name.name for name in fields(Rules) if getattr(world.rules, name.name) is not getattr(RELEASED_RULES, name.name)
+    }
+    beyond = own - {*Arithmetic._fields, "guard"}
+    said = row.note or row.coverage
+    if row.verdict is not Verdict.DISAGREE or not (beyond or (own and breaks_fact(said))):
+        return row
+    note = f"a rule of yours does what the proof does not describe, so it does not speak of it: {said}"
+    return replace(row, verdict=Verdict.UNKNOWN, note=note)
 
 
 # --- what it adds up to -------------------------------------------------------------------------------------------
@@ -254,7 +272,8 @@ def _write(run: CheckRun, engine: str, trace: Trace) -> None:
 def _summary(run: CheckRun, world: World) -> Run:
     run.results.extend(run.disagreements)
     if "proof" in run.done:
-        run.results.extend(relation_differs(world, run.results, [each[:2] for each in run.traces]))
+        differing = relation_differs(world, run.results, [each[:2] for each in run.traces])
+        run.results.extend([_undescribed(world, row) for row in differing])
     sampled = {"machine", "exhaustive"} & set(run.done)
     vacuous: list[str] = []
     not_reached: list[str] = []
@@ -264,7 +283,9 @@ def _summary(run: CheckRun, world: World) -> Run:
             vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
         not_reached += [f"action {name} never fired" for name, times in run.fired.items() if not times]
         not_reached += [
-            f"never: {situation.phrase}" for situation in SITUATIONS if not run.situations.get(situation.name)
+            f"never: {situation.phrase}"
+            for situation in SITUATIONS
+            if not run.situations.get(situation.name) and not closes(world, situation.name)
         ]
     return Run(
         title=run.configuration.title(),

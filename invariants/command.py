@@ -122,7 +122,7 @@ def _parser() -> _Parser:
         "outlives prove --source path/to/vllm",
     )
     _subject_options(prove)
-    _run_options(prove, folder=False)
+    _run_options(prove)
     prove.add_argument(
         "--source",
         nargs="+",
@@ -134,7 +134,7 @@ def _parser() -> _Parser:
 
     table = _command(commands, "table", "judge every guard under every relaxed assumption", "outlives table")
     table.add_argument("--guard", action="append", metavar="NAME", help="only this guard; repeatable")
-    _run_options(table)
+    _run_options(table, seed=False)
 
     replay = _command(commands, "replay", "run a saved trace again", "outlives replay TRACE.itf.json")
     replay.add_argument("trace", metavar="TRACE")
@@ -201,12 +201,10 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _run_options(parser: argparse.ArgumentParser, *, folder: bool = True) -> None:
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (default 0)")
-    if folder:
-        parser.add_argument(
-            "--out", metavar="DIR", help="folder for traces (default .outlives); nothing is overwritten"
-        )
+def _run_options(parser: argparse.ArgumentParser, *, seed: bool = True) -> None:
+    if seed:
+        parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (default 0)")
+    parser.add_argument("--out", metavar="DIR", help="folder for traces (default .outlives); nothing is overwritten")
     _output_options(parser)
 
 

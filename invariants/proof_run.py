@@ -5,6 +5,7 @@ files of SMT-LIB2 text. What is proved is in the package `proof`.
 """
 
 import argparse
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from outlives.model.lifetime import GUARDS, Counters
 from outlives.model.world import World
 
 from .configuration import Configuration
-from .folder import new_folder
+from .folder import DEFAULT_OUT, make_folder, new_folder
 from .proof.bounded import search
 from .proof.cells import Column
 from .proof.evidence import differ, necessity, vacuity
@@ -24,6 +25,7 @@ from .proof.theorem import ProofReport, prove
 from .properties import scheduler_properties
 from .report import DataTable, Reporter, explain
 from .table_run import TABLE_SETUPS
+from .trace_file import write_trace
 from .verdict import Trace, Verdict, exit_status
 
 __all__ = ["prove_configuration"]
@@ -33,15 +35,27 @@ def prove_configuration(configuration: Configuration, options: argparse.Namespac
     """Prove, or show why not; returns the exit status."""
     world = configuration.world()
     terms = _terms(configuration, world)
+    folder = make_folder(Path(options.out) if options.out else DEFAULT_OUT, "prove")
+    try:
+        return _prove_into(folder, configuration, terms, options, reporter)
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # empty unless there is a counterexample
+
+
+def _prove_into(
+    folder: Path, configuration: Configuration, terms: Terms, options: argparse.Namespace, reporter: Reporter
+) -> int:
+    world = configuration.world()
     texts = None if options.smt2 is None else new_folder(Path(options.smt2), "--smt2")
     with reporter.progress(None, "proof"):
-        report = prove(terms, text=texts is not None)
+        report = prove(terms, text=texts is not None, seed=options.seed)
     reporter.say(_claim(configuration, world))
     reporter.proof(report)
     if texts is not None:
         reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
     try:
-        return reporter.finish(_evidence(terms, world, report, reporter))
+        return reporter.finish(_evidence(folder, configuration, terms, report, reporter))
     except KeyboardInterrupt:
         missing = (
             "whether it is vacuous and needs each lemma" if report.verdict is Verdict.PROVED else "a counterexample"
@@ -50,8 +64,9 @@ def prove_configuration(configuration: Configuration, options: argparse.Namespac
         return reporter.finish(130)
 
 
-def _evidence(terms: Terms, world: World, report: ProofReport, reporter: Reporter) -> int:
+def _evidence(folder: Path, configuration: Configuration, terms: Terms, report: ProofReport, reporter: Reporter) -> int:
     """What makes the answer believable: no vacuity, each lemma needed, or a counterexample; the exit status."""
+    world = configuration.world()
     verdicts = [report.verdict]
     if report.verdict is Verdict.PROVED:
         with reporter.progress(None, "vacuity and necessity"):
@@ -72,7 +87,7 @@ def _evidence(terms: Terms, world: World, report: ProofReport, reporter: Reporte
         reporter.say(_equality())
     elif report.verdict is Verdict.UNKNOWN:
         _reached(world, report, reporter)
-        verdicts = [_counterexample(terms, world, reporter)]
+        verdicts = [_counterexample(folder, configuration, terms, reporter)]
     return exit_status(verdicts)
 
 
@@ -144,8 +159,9 @@ def _reached(world: World, report: ProofReport, reporter: Reporter) -> None:
         )
 
 
-def _counterexample(terms: Terms, world: World, reporter: Reporter) -> Verdict:
+def _counterexample(folder: Path, configuration: Configuration, terms: Terms, reporter: Reporter) -> Verdict:
     """Where the proof does not go through: a shortest run to a miss, taken again on the executable model."""
+    world = configuration.world()
     with reporter.progress(None, "bounded checking"):
         searched = search(replace(terms, assumed=replace(terms.assumed, early_resume=0)))
     if searched.found is None:
@@ -166,7 +182,9 @@ def _counterexample(terms: Terms, world: World, reporter: Reporter) -> Verdict:
         why=gather.explain(before, last.action, last.state),
         shortest="shortest in moves of the relation, numbers up to 8; taken again on the executable model",
     )
-    reporter.violation(explain(trace, world=world, engine="bounded checking"))
+    path = write_trace(trace, configuration, folder / f"proof-{trace.property}")
+    replay = configuration.replay_command(path)
+    reporter.violation(explain(trace, world=world, engine="bounded checking", replay=replay, files=[str(path)]))
     return Verdict.VIOLATED
 
 

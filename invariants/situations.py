@@ -152,3 +152,8 @@ def routes_not_taken(world: World, met: Mapping[str, int], *, look_ahead: bool) 
         and (look_ahead or route != "look-ahead")
         and not any(met.get(name) for name in ROUTE_SITUATIONS[route])
     )
+
+
+def closes(world: World, situation: str) -> bool:
+    """Whether a closed route is why this situation cannot arise."""
+    return any(situation in names for route, names in ROUTE_SITUATIONS.items() if route in world.closed)

@@ -150,3 +150,12 @@ def _timeless(value: object) -> object:
     if isinstance(value, list):
         return [_timeless(each) for each in value]
     return value.replace("two/", "one/").replace("two", "one") if isinstance(value, str) else value
+
+
+def test_a_rule_outside_the_proof_makes_the_tie_unknown_and_not_a_disagreement(run: Run) -> None:
+    faults = Path(__file__).parent / "faults.py"
+    done = run("check", "--fault", f"{faults}:keep_references", "--engine", "proof", "--json")
+    assert done.status == 3
+    (tie,) = [row for row in done.object["results"] if row["engine"] == "tie"]
+    assert tie["verdict"] == "unknown"
+    assert tie["note"].startswith("a rule of yours does what the proof does not describe")
