@@ -56,15 +56,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
         with ctrl_c_noticed():
-            return _run(given)
+            status = _run(given)
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt:
         print("outlives: interrupted before anything was known", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # What is left in the buffer must not be tried again when Python ends.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return _BROKEN_PIPE
+    except OSError as error:
+        _forget_output()
+        print(f"outlives: the answer cannot be written: {error.strerror or error}.", file=sys.stderr)
+        return 2
+
+
+def _forget_output() -> None:
+    """What is left in the buffer must not be tried again when Python ends."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(given: Sequence[str]) -> int:

@@ -260,6 +260,9 @@ def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
             )
         )
     reporter.say(f"{options.trace}: {done.outcome}.")
+    if not done.violations:
+        steps = len(done.recorded.steps) - 1
+        reporter.say(f"It was recorded as {done.recorded.property_name}; nothing is violated in its {steps} steps.")
     if done.divergence is not None:
         reporter.say(str(done.divergence))
     for violation in done.violations:

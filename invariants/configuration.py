@@ -7,6 +7,7 @@ replays. The command line fills it in; nothing here reads arguments or prints.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from outlives.model.contract import Property, Range
@@ -169,11 +170,11 @@ class Configuration:
 
     def replay_command(self, path: Path) -> str:
         """The command that takes a trace file of this configuration again; a user's files have to be named anew."""
-        command = f"outlives replay {path}"
+        command = f"outlives replay {quote(str(path))}"
         if ".py:" in self.profile:
-            command += f" --profile {self.profile}"
+            command += f" --profile {quote(self.profile)}"
         if self.fault is not None:
-            command += f" --fault {self.fault}"
+            command += f" --fault {quote(self.fault)}"
         return command
 
     def plain(self) -> dict[str, Any]:

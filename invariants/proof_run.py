@@ -86,6 +86,12 @@ def _evidence(folder: Path, configuration: Configuration, terms: Terms, report: 
         )
         reporter.say(_equality())
     elif report.verdict is Verdict.UNKNOWN:
+        raising = [each.transition for each in report.failed if each.lemma == "TOTAL"]
+        if raising:
+            reporter.say(
+                f"TOTAL fails at {', '.join(raising)}: a rule of this scheduler raises an error for some numbers. "
+                "`outlives check` shows it with its file and line."
+            )
         _reached(world, report, reporter)
         verdicts = [_counterexample(folder, configuration, terms, reporter)]
     return exit_status(verdicts)

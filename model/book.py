@@ -126,8 +126,11 @@ def free_pass(world: World, setup: Setup, book: Book, request: Request, number: 
     items = setup.requests[number].items
     condition = world.condition
     for item in request.references:
-        if condition(request.counters, items[item].end, setup.look_ahead):
+        lets_go = condition(request.counters, items[item].end, setup.look_ahead)
+        if lets_go is True:
             book, request = world.rules.release(world, setup, book, request, number, item)
+        elif lets_go is not False:
+            raise TypeError(f"a guard must return True or False, not {lets_go!r:.60}")
     return book, request
 
 

@@ -29,9 +29,9 @@ Rules of this file
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-from .errors import UnknownName
+from .errors import Contradiction, UnknownName
 
 __all__ = [
     "GUARDS",
@@ -198,6 +198,9 @@ Site = Literal["after-advance", "before-advance", "at-output"]
 (after accept and reject, before the accepted tokens are delivered)."""
 
 
+SITES: tuple[Site, ...] = get_args(Site)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
     """A free condition together with the place from which it is asked."""
@@ -208,6 +211,14 @@ class Guard:
     formula: str
     released_in: str
     source: str
+
+    def __post_init__(self) -> None:
+        if self.site not in SITES:
+            raise UnknownName("site of a guard", str(self.site), SITES)
+        if not callable(self.condition):
+            raise Contradiction(
+                f"the condition of guard {self.name} is {type(self.condition).__name__}, not a function."
+            )
 
 
 GUARDS: Mapping[str, Guard] = MappingProxyType(

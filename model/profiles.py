@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from . import batch, book, gate, lifetime, worker
-from .errors import UnknownName
+from .errors import Contradiction, UnknownName
 from .lifetime import GUARDS, Guard
 from .world import Rules, Switches
 
@@ -187,6 +187,12 @@ class Profile:
     rules: Rules
     switches: Switches
     guard: Guard
+
+    def __post_init__(self) -> None:
+        for name, kind in (("name", str), ("rules", Rules), ("switches", Switches), ("guard", Guard)):
+            if not isinstance(getattr(self, name), kind):
+                told = type(getattr(self, name)).__name__
+                raise Contradiction(f"the {name} of a profile must be {kind.__name__}; it is {told}.")
 
 
 def _version(text: str) -> tuple[int, ...]:

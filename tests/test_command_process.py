@@ -95,3 +95,15 @@ def test_ctrl_c_ends_every_process_without_a_traceback(command: tuple[str, ...],
     assert process.returncode == 130
     assert b"Traceback" not in out + err
     assert b"nterrupted" in out + err
+
+
+def test_an_answer_that_cannot_be_written_is_one_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "outlives.invariants.command", "properties"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, "outlives: the answer cannot be written: No space left on device.\n")

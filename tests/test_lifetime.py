@@ -1,8 +1,10 @@
 """The arithmetic of model/lifetime.py, with the right numbers written in; the seed's guard tests among them."""
 
+from dataclasses import replace
+
 import pytest
 from outlives.model import lifetime
-from outlives.model.errors import UnknownName
+from outlives.model.errors import Contradiction, UnknownName
 from outlives.model.lifetime import GUARDS, Counters, guard_named
 
 
@@ -120,3 +122,10 @@ def test_asynchronous_scheduling_without_drafts_differs_from_the_old_guard_by_on
 def test_an_unknown_guard_names_the_known_ones() -> None:
     with pytest.raises(UnknownName, match=r"unknown guard 'confirmd'\. Did you mean 'confirmed'\? Known: .*retain"):
         guard_named("confirmd")
+
+
+def test_a_guard_with_an_unknown_site_or_no_function_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"unknown site of a guard 'at-outputs'\. Did you mean 'at-output'\?"):
+        replace(GUARDS["confirmed"], site="at-outputs")  # type: ignore[arg-type]
+    with pytest.raises(Contradiction, match="the condition of guard confirmed is int, not a function"):
+        replace(GUARDS["confirmed"], condition=7)  # type: ignore[arg-type]

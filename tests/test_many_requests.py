@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from outlives.invariants.agreement import broken_by_itself, keeps_assumptions
@@ -9,6 +10,7 @@ from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import Bounds, breadth_first
 from outlives.invariants.machine import random_walk
 from outlives.invariants.proof.tie import untied
+from outlives.invariants.report import explain
 from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.model.contract import Range
 from outlives.model.errors import UnknownName
@@ -182,3 +184,19 @@ def test_taking_encodes_back_is_a_rule_that_a_fault_can_replace() -> None:
     model._names = ("r0", "r1")
     state = run(model, *WITHDRAWN)
     assert "k0" in state.book.idle
+
+
+def test_the_report_tells_a_victim_and_its_priority_from_a_failed_admission() -> None:
+    model = model_of("0.33.0", *RIVALS, policy="priority", slots=3, budget=6, chunk_cap=2)
+    found = breadth_first(model, bounds=Bounds(states=50_000), properties=("PLANNED-ENCODED",))
+    (trace,) = [row.trace for row in found.results() if row.trace]
+    violation = explain(trace, world=model.world)
+    assert "r0: prompt 6, at most 1 output, priority 1" in violation.setup
+    told = [event.text for event in violation.story.events]
+    assert any("released item0 because it was preempted" in text for text in told)
+    assert not any("admission" in text for text in told)
+
+
+def test_the_replay_command_can_be_pasted_into_a_shell() -> None:
+    command = Configuration().replay_command(Path("a dir; x/t.itf.json"))
+    assert command == "outlives replay 'a dir; x/t.itf.json'"

@@ -1,14 +1,16 @@
 """The abstract scheduler, action by action, with the right values written in."""
 
 import random
+from dataclasses import replace
 
 import pytest
 from outlives.model.contract import Action, Refusal
+from outlives.model.errors import Contradiction
 from outlives.model.lifetime import Counters
 from outlives.model.profiles import PROFILES
 from outlives.model.setup import Item, RequestSetup, Setup
 from outlives.model.state import Entry, Miss, Part, Step
-from worlds import action, fair_end, fixed, refusal, run, setup
+from worlds import FixedModel, action, fair_end, fixed, refusal, run, setup
 
 
 def test_a_pass_cuts_the_chunk_to_the_budget_and_plans_the_encode() -> None:
@@ -322,3 +324,16 @@ def test_the_fair_run_finishes_a_request() -> None:
     end = fair_end(model, run(model, "arrive(request=r0)", "occupy(slots=1)"))
     assert end.requests[0].status == "finished"
     assert action("occupy(slots=0)") == model.fair_action(run(model, "arrive(request=r0)", "occupy(slots=1)"))
+
+
+def test_a_guard_must_answer_with_a_bool() -> None:
+    released = fixed("repaired", setup([(0, 2)], 4))
+    odd = replace(released.world, guard=replace(released.world.guard, condition=lambda _c, _end, _ahead: "yes"))
+    model = FixedModel(odd, released.setups)
+    with pytest.raises(TypeError, match="a guard must return True or False, not 'yes'"):
+        run(model, "arrive(request=r0)", "schedule()", "accept()")
+
+
+def test_a_profile_is_made_of_what_a_profile_is_made_of() -> None:
+    with pytest.raises(Contradiction, match="the switches of a profile must be Switches; it is NoneType"):
+        replace(PROFILES["0.33.0"], switches=None)  # type: ignore[arg-type]

@@ -153,13 +153,15 @@ def _plain_setup(trace: Trace) -> str:
 def setup_words(setup: Setup) -> str:
     """The numbers of a run: `r0: prompt 8, at most 2 outputs, item0 [4,6) of 2 slots; 4 slots, budget 4, ...`."""
     parts = []
+    urgent = any(asked.priority for asked in setup.requests)
     for number, asked in enumerate(setup.requests):
         items = "".join(
             f", item{index} [{item.start},{item.end}) key {item.key} of {count_of(item.size, 'slot')}"
             for index, item in enumerate(asked.items)
         )
         outputs = count_of(asked.outputs, "output")
-        parts.append(f"{request_name(number)}: prompt {asked.prompt}, at most {outputs}{items}")
+        priority = f", priority {asked.priority}" if urgent else ""
+        parts.append(f"{request_name(number)}: prompt {asked.prompt}, at most {outputs}{priority}{items}")
     numbers = f"cache {count_of(setup.slots, 'slot')}, budget {setup.budget}"
     if setup.encoder_budget != NO_LIMIT:
         numbers += f", encoder budget {setup.encoder_budget}"

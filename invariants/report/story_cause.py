@@ -39,7 +39,9 @@ def release_rule(seen: Witness, call: Call) -> str:
         return "finish"
     after = [each.rule for each in seen.calls if each.at == call.at]
     ended = next(place for place, each in enumerate(_at(seen, call.at)) if _is(each, drop))
-    return "preemption" if after[ended + 1 : ended + 2] == ["preempt"] else "failed admission"
+    # The victim of a pass may have had a part in it, which is withdrawn between the two.
+    following = [rule for rule in after[ended + 1 : ended + 3] if rule != "withdraw"]
+    return "preemption" if following[:1] == ["preempt"] else "failed admission"
 
 
 def _at(seen: Witness, at: int) -> list[Call]:
