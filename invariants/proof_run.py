@@ -23,7 +23,7 @@ from .proof.on_model import rerun
 from .proof.reach import reach
 from .proof.theorem import ProofReport, prove
 from .properties import scheduler_properties
-from .report import DataTable, Reporter, explain
+from .report import EXIT_WORDS, DataTable, Reporter, explain
 from .table_run import TABLE_SETUPS
 from .trace_file import write_trace
 from .verdict import Trace, Verdict, exit_status
@@ -55,7 +55,9 @@ def _prove_into(
     if texts is not None:
         reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
     try:
-        return reporter.finish(_evidence(folder, configuration, terms, report, reporter))
+        status = _evidence(folder, configuration, terms, report, reporter)
+        reporter.say(f"Exit status {status}: {EXIT_WORDS[status]}.")
+        return reporter.finish(status)
     except KeyboardInterrupt:
         missing = (
             "whether it is vacuous and needs each lemma" if report.verdict is Verdict.PROVED else "a counterexample"

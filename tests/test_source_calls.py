@@ -134,3 +134,19 @@ class Late(Scheduler):
     for other in report.files[0].not_judged:
         assert "encoder_cache_manager" in lines[other.line - 1]
     assert report.exit_status == 0
+
+
+def test_a_call_on_self_is_not_attributed_to_an_unrelated_class(tmp_path: Path) -> None:
+    body = """
+    def _free_encoder_inputs(self, request):
+        for item in list(self.encoder_cache_manager.get_cached_input_ids(request)):
+            feature = request.mm_features[item]
+            end = feature.mm_position.offset + feature.mm_position.length
+            if end <= request.num_computed_tokens - request.num_output_placeholders:
+                self.encoder_cache_manager.free_encoder_input(request, item)
+"""
+    calling = "\n    def update_from_output(self, request):\n        self._free_encoder_inputs(request)\n"
+    (tmp_path / "two.py").write_text(f"class A:{body}{calling}\n\nclass B:{body}\n\nclass C(A):\n    pass\n")
+    report = prove_source([tmp_path / "two.py"])
+    calls = {method.owner: [call.function for call in method.calls] for method in report.methods}
+    assert calls == {"A": ["A.update_from_output"], "B": []}

@@ -6,7 +6,7 @@ call is found by the name of what it calls, whatever object it is called on.
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from .classes import ClassIndex, dotted_tail
@@ -30,6 +30,8 @@ class CallSite:
     line: int
     site: str
     """`after-advance`, `before-advance`, `at-output` (the sites of the guards), or `elsewhere`."""
+    on_self: bool = False
+    """The method is called on `self`: only a class of the same family can be meant."""
     via: tuple[str, ...] = ()
     """The functions above it up to the one that decides the site, where that is not the calling function."""
 
@@ -72,11 +74,15 @@ def call_sites(group: SourceGroup, method: str) -> tuple[CallSite, ...]:
     that is reached.
     """
     callers: dict[str, list[tuple[_Function, int]]] = {}
+    on_self: set[tuple[str, int]] = set()
     for function in _functions(group):
         for call in function.calls():
             if isinstance(call.func, ast.Attribute) and call.func.attr != function.name:
                 callers.setdefault(call.func.attr, []).append((function, call.lineno))
+                if call.func.attr == method and isinstance(call.func.value, ast.Name) and call.func.value.id == "self":
+                    on_self.add((str(function.file.path), call.lineno))
     found = [site for function, line in callers.get(method, []) for site in _climb(callers, function, line)]
+    found = [replace(site, on_self=(site.file, site.line) in on_self) for site in found]
     return tuple(sorted(found, key=lambda site: (site.file, site.line, site.site, site.via)))
 
 

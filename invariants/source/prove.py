@@ -43,9 +43,21 @@ def _group(group: SourceGroup) -> list[FileReport]:
     index = ClassIndex(group)
     programs = Programs()
     sites = call_sites(group, METHOD)
-    methods = [_method(index, item, programs, sites) for item in index.with_method(METHOD)]
+    methods = [
+        _method(index, item, programs, tuple(site for site in sites if _may_call(index, site, item)))
+        for item in index.with_method(METHOD)
+    ]
     others = other_releases(group, index, programs.code.keys(), METHOD)
     return [_file(str(file.path), methods, others) for file in group.files]
+
+
+def _may_call(index: ClassIndex, site: CallSite, item: ClassSource) -> bool:
+    """Whether a call can mean this class's method: on `self`, only from a class of the same family."""
+    caller = site.function.rpartition(".")[0]
+    if not site.on_self or not caller:
+        return True
+    callers = [other for other in index.classes if other.name == caller.rpartition(".")[2]]
+    return not callers or any(item in index.line_of(other) or other in index.line_of(item) for other in callers)
 
 
 def _file(path: str, methods: Sequence[MethodReport], others: Sequence[OtherRelease]) -> FileReport:
