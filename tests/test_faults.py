@@ -17,7 +17,7 @@ FINDS = {
     "evict-keeps-slots": ("machine",),
     "gate-ignores-room": ("machine", "exhaustive"),
     "keep-references": ("machine", "exhaustive"),
-    "encode-one-only": ("machine", "exhaustive"),
+    "encode-one-only": ("exhaustive",),
     "drop-nothing": ("machine", "exhaustive"),
 }
 """Fault -> engines that are asked here. The exhaustive engine finds all of them, the proof both guards'."""
