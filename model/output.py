@@ -13,7 +13,7 @@ from .lifetime import Counters
 from .state import FINISHED, RUNNING, WAITING, Part, Request, State
 from .world import World
 
-__all__ = ["finish_request", "process"]
+__all__ = ["finish_request", "process", "with_request"]
 
 
 def process(world: World, state: State, accepted: int) -> State:
@@ -36,7 +36,7 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
     counters, stale = rules.receive(request.counters, part.tokens, isolate)
     if stale == 1 and request.drop == 1:
         drop = 1 if counters.stale > 0 else 0
-        return _with_request(state, number, request._replace(counters=counters, drop=drop))
+        return with_request(state, number, request._replace(counters=counters, drop=drop))
     rejected = part.drafts - accepted if part.sampled == 1 else 0
     counters = rules.roll_back(counters, rejected, stale)
     book, request = state.book, request._replace(counters=counters)
@@ -46,14 +46,15 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
         tokens = world.base + accepted
         counters = rules.deliver(request.counters, tokens, stale, request.drop, world.asynchronous)
         request = request._replace(counters=counters)
-    state = _with_request(state._replace(book=book), number, request)
+    state = with_request(state._replace(book=book), number, request)
     asked = state.setup.requests[number]
     if request.counters.known >= asked.prompt + asked.outputs:
         return finish_request(world, state, number)
     return state
 
 
-def _with_request(state: State, number: int, request: Request) -> State:
+def with_request(state: State, number: int, request: Request) -> State:
+    """The state with this record in the place of the request's."""
     return state._replace(requests=state.requests[:number] + (request,) + state.requests[number + 1 :])
 
 

@@ -18,7 +18,7 @@ from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
 from .lifetime import Counters
-from .output import finish_request, process
+from .output import finish_request, process, with_request
 from .setup import Scope, Setup, clamp, request_name, request_number
 from .state import ABSENT, FINISHED, RUNNING, WAITING, Request, State
 from .worker import execute
@@ -259,7 +259,7 @@ class SchedulerModel:
             if item.size > setup.slots or item.size > setup.encode_limit or whole:
                 return Refusal("never-fits")
         request = Request(WAITING, Counters(0, 0, 0, 0, asked.prompt))
-        return _put(state, number, request)._replace(waiting=(*state.waiting, number))
+        return with_request(state, number, request)._replace(waiting=(*state.waiting, number))
 
     def _schedule(self, state: State, action: Action) -> State | Refusal:
         short_at = None
@@ -329,7 +329,7 @@ class SchedulerModel:
         drafts = clamp(action.get("drafts", 0), 0, most_drafts(self.world, state.setup))
         if drafts == request.drafts:
             return Refusal("no-change")
-        return _put(state, number, request._replace(drafts=drafts))
+        return with_request(state, number, request._replace(drafts=drafts))
 
     def _preempt(self, state: State, action: Action) -> State | Refusal:
         if not self._open("preempt"):
@@ -375,10 +375,6 @@ class SchedulerModel:
             free=book.free - more, reclaimable=book.reclaimable - more, strangers=book.strangers + more
         )
         return state._replace(book=book, shelf=overtake(self.world, book, state.shelf))
-
-
-def _put(state: State, number: int, request: Request) -> State:
-    return state._replace(requests=state.requests[:number] + (request,) + state.requests[number + 1 :])
 
 
 _HANDLERS = {

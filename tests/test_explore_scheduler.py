@@ -1,6 +1,7 @@
 """The scheduler itself, exhaustively: the fixed points of the protocol, and scopes small enough to be seen whole."""
 
 import pytest
+from fixed_points import FIXED_POINTS, SCENARIOS
 from outlives.invariants.explore import breadth_first, shortest
 from outlives.invariants.properties import scheduler_properties
 from outlives.invariants.verdict import Verdict
@@ -10,24 +11,6 @@ from outlives.model.scenarios import scenario_named
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.setup import Scope
 from outlives.model.world import World
-
-FIXED_POINTS = {
-    "0.11.0": "crash crash crash crash",
-    "0.12.0": "ok stuck ok crash",
-    "0.13.0": "crash stuck ok crash",
-    "0.17.1": "crash stuck ok ok",
-    "0.20.0": "crash stuck ok ok",
-    "0.24.0": "ok stuck stuck ok",
-    "0.27.0": "ok stuck stuck ok",
-    "0.28.0": "ok stuck stuck ok",
-    "0.29.0": "ok stuck stuck ok",
-    "0.32.0": "ok stuck stuck ok",
-    "0.33.0": "ok ok ok ok",
-    "repaired": "ok ok ok ok",
-}
-"""Profile -> what happens in each scenario: a needed key is absent (crash), or no progress (stuck). `ok`: neither, in
-every state of the scenario's small equivalent."""
-SCENARIOS = ("chunk-end", "adjacent", "gap-one", "whole-items")
 
 
 def model(profile: str, scope: Scope, closed: frozenset[str] = frozenset()) -> SchedulerModel:
