@@ -12,17 +12,18 @@ from typing import Any
 
 from outlives.model.errors import BadModel
 from outlives.model.profiles import RELEASED_RULES
-from outlives.model.scheduler import SchedulerModel, initial_state
-from outlives.model.state import State
+from outlives.model.scheduler import SchedulerModel
 from outlives.model.world import Rules, World
 
 from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs, shortened
+from .combined import combined, stopped_scopes, summed
 from .configuration import Configuration
+from .explore import Exploration
 from .interrupt import was_pressed
 from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
-from .scopes import NAMED_SCOPES
+from .scope_choice import chosen_scopes
 from .situations import SITUATIONS, closes, is_situation, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
@@ -54,8 +55,8 @@ class CheckRun:
     traces: list[tuple[str, Trace, Path]] = field(default_factory=list)
     situations: dict[str, int] = field(default_factory=dict)
     fired: dict[str, int] = field(default_factory=dict)
-    scopes: dict[str, int] = field(default_factory=dict)
-    """Scopes that the exhaustive engine visited -> states."""
+    found: dict[str, Exploration] = field(default_factory=dict)
+    """Scope -> what the exhaustive engine found in it."""
     disagreements: list[Result] = field(default_factory=list)
     """What one engine found and another cannot confirm."""
     done: list[str] = field(default_factory=list)
@@ -135,40 +136,8 @@ def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
                 run.disagreements.extend(rows)
             _write(run, "machine", trace)
         run.results.append(replace(result, trace=trace))
-    _count(run, seen.situations)
-    for action, times in seen.fired.items():
-        run.fired[action] = run.fired.get(action, 0) + times
-
-
-class _At:
-    """The model, begun in one state."""
-
-    def __init__(self, model: SchedulerModel, state: State) -> None:
-        self._model = model
-        self._state = state
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
-
-    def initial_states(self) -> Iterable[State]:
-        return (self._state,)
-
-
-def _starts(run: CheckRun) -> list[tuple[str, State]]:
-    """The setups that the exhaustive engine visits whole: the scenario's small equivalent, or the named scopes."""
-    scenario = run.configuration.scenario_record()
-    if scenario is not None:
-        return [(f"{scenario.name} (small)", initial_state(scenario.small.setup({"numbers": "base"})))]
-    world = run.configuration.world()
-    starts: list[tuple[str, State]] = []
-    for named in NAMED_SCOPES:
-        if named.requests > run.configuration.scope().requests:
-            continue
-        own = named.own(run.configuration.scope(), run.configuration.numbers)
-        state = SchedulerModel(world, own).initial_state(named.numbers)
-        if not named.misfit(state.setup) and all(state != other for _, other in starts):
-            starts.append((named.name, state))
-    return starts
+    _count(run.situations, seen.situations)
+    _count(run.fired, seen.fired)
 
 
 def _scope_states(run: CheckRun) -> int:
@@ -177,44 +146,29 @@ def _scope_states(run: CheckRun) -> int:
 
 
 def _exhaustive(run: CheckRun, world: World) -> None:
-    from .explore import Bounds, breadth_first
+    from .explore import Bounds, explore
 
-    starts = _starts(run)
-    rows: dict[str, list[Result]] = {}
-    names = []
-    states = 0
-    with run.progress(len(starts), "exhaustive") as advance:
-        for number, (name, state) in enumerate(starts):
-            found = breadth_first(_At(_model(run, world), state), bounds=Bounds(states=_scope_states(run)))
-            names.append(f"{name} {found.states:,}")
-            run.scopes[name] = found.states
-            states += found.states
-            for result in found.results():
-                rows.setdefault(result.property, []).append(result)
-            _count(run, found.situations)
-            for action, count in found.actions.items():
-                run.fired[action] = run.fired.get(action, 0) + count.fired
+    model = _model(run, world)
+    scopes = chosen_scopes(run.configuration, every_number=False)
+    bounds = Bounds(states=_scope_states(run))
+    interrupted = False
+    with run.progress(len(scopes), "exhaustive") as advance:
+        for number, (name, states) in enumerate(scopes.items()):
+            run.found[name] = explore(model, bounds=bounds, initial=states)
             advance(number + 1)
-            if found.stopped == "Ctrl-C":
-                _take_exhaustive(run, world, rows, names, states)
-                raise KeyboardInterrupt
-    _take_exhaustive(run, world, rows, names, states)
+            if run.found[name].interrupted:
+                interrupted = True
+                break
+    _take_exhaustive(run, world, list(scopes))
+    if interrupted:
+        raise KeyboardInterrupt
 
 
-def _take_exhaustive(
-    run: CheckRun, world: World, rows: Mapping[str, list[Result]], names: Sequence[str], states: int
-) -> None:
-    order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.EXHAUSTED, Verdict.VACUOUS)
-    for name, each in rows.items():
-        if is_situation(name):
-            continue
-        worst = min(each, key=lambda row: (order.index(row.verdict), len(row.trace.actions) if row.trace else 0))
-        coverage = worst.coverage
-        if worst.verdict in (Verdict.EXHAUSTED, Verdict.VACUOUS):
-            coverage = f"all {states:,} states, {len(names)} scopes" if len(names) > 1 else f"all {names[0]} states"
-        result = replace(
-            worst, engine="exhaustive", coverage=coverage, details={**worst.details, "scopes": list(names)}
-        )
+def _take_exhaustive(run: CheckRun, world: World, scopes: Sequence[str]) -> None:
+    situations, fired = summed(run.found)
+    _count(run.situations, situations)
+    _count(run.fired, fired)
+    for result in combined(run.found, scopes):
         if result.trace is not None:
             trace, others = judged_by_others(_model(run, world), result.trace)
             run.disagreements.extend(others)
@@ -259,9 +213,9 @@ def _undescribed(world: World, row: Result) -> Result:
 # --- what it adds up to -------------------------------------------------------------------------------------------
 
 
-def _count(run: CheckRun, situations: Mapping[str, int]) -> None:
-    for name, times in situations.items():
-        run.situations[name] = run.situations.get(name, 0) + times
+def _count(sums: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, times in more.items():
+        sums[name] = sums.get(name, 0) + times
 
 
 def _write(run: CheckRun, engine: str, trace: Trace) -> None:
@@ -320,6 +274,7 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
         "resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
         f"other item positions than {items}",
     ]
+    left += stopped_scopes(run.found)
     left += [f"route {route}: closed" for route in sorted(world.closed)]
     left += [f"engine {engine}: not asked" for engine in ENGINES if engine not in run.engines]
     if "proof" in run.done and not keeps_assumptions(world):
@@ -352,7 +307,7 @@ def _provenance(run: CheckRun) -> dict[str, Any]:
         **shown,
         "seed": run.seed,
         "settings": run.settings.name,
-        **({"states of each scope": dict(run.scopes)} if run.scopes else {}),
+        **({"states of each scope": {name: found.states for name, found in run.found.items()}} if run.found else {}),
         **({"actions fired": dict(run.fired)} if run.fired else {}),
         **({"situations met": situations} if run.situations else {}),
     }

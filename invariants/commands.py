@@ -180,8 +180,9 @@ def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str
 
 def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
     from .explore import Bounds
-    from .explore_run import ExploreRun, chosen_scopes, explore_scopes, show_statistics
+    from .explore_run import ExploreRun, explore_scopes, show_statistics
     from .folder import make_folder
+    from .scope_choice import chosen_scopes
 
     configuration = Configuration(**_given(options))
     configuration.world()

@@ -1,111 +1,45 @@
 """`outlives explore`: every state of the named scopes, or of the numbers that were given, and what is known of them.
 
-Belongs here: which setups are visited, how far, what a search adds up to, and its statistics as tables. How states are
-found is in the package `explore`; nothing is printed here but through the reporter.
+Belongs here: how far each scope is searched, what the searches add up to, and their statistics as tables. Which setups
+are visited is in `scope_choice`, how states are found in the package `explore`; nothing is printed here but through the
+reporter.
 """
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from outlives.model.contract import Action, Property, Refusal
-from outlives.model.errors import BadModel, Contradiction, UnknownName
-from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.errors import BadModel
+from outlives.model.scheduler import SchedulerModel
 from outlives.model.state import ABSENT, FINISHED, State
 from outlives.model.world import World
 
 from .agreement import GATHER, breaks_fact, disagreement, judged_by_others, keeps_assumptions, relation_says
+from .combined import combined, stopped_scopes, summed
 from .configuration import Configuration
 from .explore import Bounds, Checkpoint, Exploration, Progress, explore
 from .explore_stats import statistics_tables
 from .report import Reporter, Run, Violation, explain
-from .scopes import NAMED_SCOPES
-from .situations import SITUATIONS, is_situation, routes_not_taken
+from .scope_choice import Scopes
+from .situations import SITUATIONS, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
 
 __all__ = [
     "DEADLOCK",
     "ExploreRun",
-    "Scopes",
-    "chosen_scopes",
     "deadlock_property",
     "explore_scopes",
     "show_statistics",
 ]
 
-Scopes = Mapping[str, Sequence[State]]
-"""Scope -> the initial states that are visited from, each of another setup."""
-
-_MOST_SETUPS = 10_000
 DEADLOCK = "DEADLOCK"
 _TELL_EVERY = 5.0
 """Seconds between two lines of live progress."""
-_ORDER = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.EXHAUSTED, Verdict.VACUOUS)
-
-
-# --- which setups -----------------------------------------------------------------------------------------------------
-
-
-def chosen_scopes(configuration: Configuration, names: Sequence[str]) -> dict[str, tuple[State, ...]]:
-    """The scopes to visit: the named ones (all of them where none is named), or a scenario's small equivalent.
-
-    Numbers that the user gave take the place of a scope's own; of a range, each number is visited. Scopes that come to
-    the same setups are visited once. Raises `UnknownName`, `Contradiction`.
-    """
-    known = {each.name: each for each in NAMED_SCOPES}
-    for name in names:
-        if name not in known:
-            raise UnknownName("scope", name, known)
-    scenario = configuration.scenario_record()
-    if scenario is not None:
-        if names:
-            raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop --scope.")
-        return {f"{scenario.name} (small)": (initial_state(scenario.small.setup({"numbers": "base"})),)}
-    world = configuration.world()
-    seen: set[tuple[State, ...]] = set()
-    scopes: dict[str, tuple[State, ...]] = {}
-    requests = configuration.scope().requests
-    for name in names:
-        if known[name].requests > requests:
-            many = known[name].requests
-            raise Contradiction(f"scope {name} has {many} requests; add --requests {many}.")
-    fitting = [name for name, each in known.items() if each.requests <= requests]
-    for name in dict.fromkeys(names or fitting):
-        model = SchedulerModel(world, known[name].own(configuration.scope(), configuration.numbers))
-        numbers = _numbers(configuration, known[name].numbers)
-        every = dict.fromkeys(model.initial_state(each) for each in numbers)
-        states = tuple(state for state in every if not known[name].misfit(state.setup))
-        if not states:
-            if name in names:
-                needed = known[name].misfit(next(iter(every)).setup)
-                raise Contradiction(f"scope {name} is about {needed}, which the numbers of this run exclude.")
-            continue
-        if states not in seen:
-            seen.add(states)
-            scopes[name] = states
-    return scopes
-
-
-def _numbers(configuration: Configuration, own: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
-    given = {
-        "r0_items" if name == "items" else name: range(low, high + 1)
-        for name, (low, high) in configuration.numbers.items()
-        if name != "requests"
-    }
-    count = math.prod(len(span) for span in given.values())
-    if count > _MOST_SETUPS:
-        raise Contradiction(
-            f"the ranges given make {count:,} setups of each scope; at most {_MOST_SETUPS:,} are visited. "
-            "Narrow a range."
-        )
-    for values in product(*given.values()):
-        yield {**own, **dict(zip(given, values, strict=True))}
 
 
 # --- the searches -----------------------------------------------------------------------------------------------------
@@ -229,30 +163,8 @@ def deadlock_property(world: World) -> Property[State]:
 
 def _judge(run: ExploreRun, world: World, model: SchedulerModel) -> None:
     """A row per property over all scopes, and each violation put to the other engines and written."""
-    by_property: dict[str, list[Result]] = {}
-    for found in run.found.values():
-        for row in found.results():
-            if not is_situation(row.property) and row.property != DEADLOCK:
-                by_property.setdefault(row.property, []).append(row)
-    for rows in by_property.values():
-        worst = min(rows, key=lambda row: (_ORDER.index(row.verdict), len(row.trace.actions) if row.trace else 0))
-        # Of a stopped search the report says once, among what is not covered, how far it got and what is left.
-        stopped = worst.verdict is Verdict.UNKNOWN and worst.note.startswith("stopped by")
-        result = replace(worst, coverage=_coverage(run, rows, worst), note="" if stopped else worst.note)
-        run.rows.append(result if result.trace is None else replace(result, trace=_confirmed(run, world, model, worst)))
-
-
-def _coverage(run: ExploreRun, rows: Sequence[Result], worst: Result) -> str:
-    if len(run.scopes) == 1:
-        return worst.coverage
-    whole = [name for name, found in run.found.items() if found.complete]
-    states = sum(found.states for found in run.found.values())
-    if worst.verdict is Verdict.VIOLATED:
-        broken = sum(row.verdict is Verdict.VIOLATED for row in rows)
-        return f"violated in {broken} of {len(run.scopes)} scopes; {states:,} states"
-    if len(whole) == len(run.scopes):
-        return f"every state of {len(whole)} scopes: {states:,} states"
-    return f"every state of {len(whole)} of {len(run.scopes)} scopes; {states:,} states in all"
+    for row in combined(run.found, list(run.scopes), [DEADLOCK]):
+        run.rows.append(row if row.trace is None else replace(row, trace=_confirmed(run, world, model, row)))
 
 
 def _confirmed(run: ExploreRun, world: World, model: SchedulerModel, result: Result) -> Trace:
@@ -272,27 +184,15 @@ def _confirmed(run: ExploreRun, world: World, model: SchedulerModel, result: Res
 
 def _report(run: ExploreRun, world: World) -> Run:
     unvisited = [name for name in run.scopes if name not in run.found]
-    situations: dict[str, int] = {}
-    fired: dict[str, int] = {}
-    for found in run.found.values():
-        for name, times in found.situations.items():
-            situations[name] = situations.get(name, 0) + times
-        for name, count in found.actions.items():
-            fired[name] = fired.get(name, 0) + count.fired
+    situations, fired = summed(run.found)
     whole = not unvisited and all(found.complete for found in run.found.values())
     ahead = any(state.setup.look_ahead for states in run.scopes.values() for state in states)
     missing = routes_not_taken(world, situations, look_ahead=ahead) if whole else ()
-    stopped = [
-        f"scope {name}: stopped by {found.stopped} at depth {found.searched}, {found.states:,} states, "
-        f"{found.details['states_per_second']:,} states/s; left: {found.left}"
-        for name, found in run.found.items()
-        if not found.complete
-    ]
     return Run(
         title=run.configuration.title(),
         results=tuple(sorted(run.rows, key=lambda row: row.verdict is Verdict.DISAGREE)),
         violations=tuple(_violations(run, world)),
-        not_covered=(*stopped, *(f"scope {name}: not begun" for name in unvisited)),
+        not_covered=(*stopped_scopes(run.found), *(f"scope {name}: not begun" for name in unvisited)),
         not_reached=(
             *(f"action {name} never fired" for name, times in fired.items() if not times),
             *(f"never: {each.phrase}" for each in SITUATIONS if not situations.get(each.name)),

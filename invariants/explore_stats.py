@@ -4,14 +4,13 @@ Belongs here: what `outlives explore --stats` shows, made from `Exploration` rec
 are `Exploration.statistics`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from .explore import Exploration
+from .combined import Searches
 from .report import DataTable
 
 __all__ = ["statistics_tables"]
 
-Searches = Mapping[str, Exploration]
 _PROGRESS = "PROGRESS"
 
 

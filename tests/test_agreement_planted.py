@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outlives.invariants import check as check_module
 from outlives.invariants import machine_shrink
 from outlives.invariants.agreement import GATHER, machine_says, relation_says, shortened
 from outlives.invariants.command import main
 from outlives.invariants.explore import breadth_first
+from outlives.invariants.explore.care import Careful
 from outlives.invariants.proof.life import Arithmetic
 from outlives.invariants.verdict import Step
 from outlives.model import lifetime
-from outlives.model.contract import Refusal
+from outlives.model.contract import Action, Refusal
 from outlives.model.state import State
 from worlds import fixed, setup
 
@@ -137,16 +137,16 @@ def test_the_same_fault_for_every_engine_is_a_violation_and_no_disagreement(
 def test_a_rule_that_only_the_exhaustive_engine_runs_is_caught(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The exhaustive engine's model lets go too early; the machine's does not."""
-    plain: Callable[..., Any] = check_module._At.__getattr__
+    """The exhaustive engine's model empties the shelf at an eviction; the machine's does not."""
+    plain: Callable[..., Any] = Careful.moves
 
-    def next_state(at: Any, state: State, action: Any) -> State | Refusal:
-        after = plain(at, "next_state")(state, action)
-        if isinstance(after, State) and action.name == "evict":
-            return after._replace(shelf=())
-        return after
+    def moves(careful: Careful, state: State) -> list[tuple[Action, State | Refusal]]:
+        return [
+            (action, after._replace(shelf=()) if isinstance(after, State) and action.name == "evict" else after)
+            for action, after in plain(careful, state)
+        ]
 
-    monkeypatch.setattr(check_module._At, "next_state", next_state, raising=False)
+    monkeypatch.setattr(Careful, "moves", moves)
     status, report = checked(tmp_path, capsys, "--engine", "exhaustive")
     assert status == 5
     rows = disagreements(report)

@@ -13,8 +13,9 @@ import pytest
 from outlives.invariants.command import main
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import explore
-from outlives.invariants.explore_run import chosen_scopes, deadlock_property
+from outlives.invariants.explore_run import deadlock_property
 from outlives.invariants.replay import replay
+from outlives.invariants.scope_choice import chosen_scopes
 from outlives.invariants.scopes import NAMED_SCOPES
 from worlds import FixedModel, action, fixed, run, setup, world
 
