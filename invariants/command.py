@@ -184,6 +184,7 @@ def _subject_options(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--scenario", metavar="NAME", help="a fixed point (see outlives scenarios)")
     subject.add_argument("--items-anywhere", action="store_true", help="items may reach past the prompt")
     subject.add_argument("--split", action="store_true", help="execute and process as two actions")
+    subject.add_argument("--arrivals", metavar="ORDER", help="of several requests: in-order (default), or any")
     numbers = parser.add_argument_group("its numbers: N, or LOW..HIGH")
     for name, phrase in _NUMBERS:
         numbers.add_argument(f"--{name}", metavar="N", help=phrase)

@@ -72,7 +72,7 @@ def _user_files(options: argparse.Namespace) -> list[str]:
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """The fields of a `Configuration` that the user typed, and no others."""
     given: dict[str, Any] = {}
-    for name in ("profile", "guard", "fault", "reader", "policy", "scenario"):
+    for name in ("profile", "guard", "fault", "reader", "policy", "scenario", "arrivals"):
         value = getattr(options, name, None)
         if value is not None:
             given[name] = value
@@ -222,7 +222,8 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
             source = prove_source(options.source)
         reporter.source(source)
         return reporter.finish(int(source.exit_status))
-    narrowing = _option_names({name: given[name] for name in ("scenario", "split", "numbers") if name in given})
+    kept = ("scenario", "split", "arrivals", "numbers")
+    narrowing = _option_names({name: given[name] for name in kept if name in given})
     if narrowing:
         raise Contradiction(f"the proof is for all numbers and every order of events; drop {', '.join(narrowing)}.")
     from .proof_run import prove_configuration

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import Any, Literal
 
 from outlives.model.contract import Property, Range
 from outlives.model.errors import Contradiction, OutOfRange, UnknownName
@@ -27,6 +27,8 @@ __all__ = ["DEFAULT_SCOPE", "READERS", "Configuration"]
 
 READERS: tuple[Reader, ...] = ("checked", "true", "any")
 POLICIES: tuple[Policy, ...] = ("fcfs", "priority")
+Arrivals = Literal["in-order", "any"]
+ARRIVALS: tuple[Arrivals, ...] = ("in-order", "any")
 
 DEFAULT_SCOPE = Scope()
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
@@ -53,6 +55,8 @@ class Configuration:
     """`path.py:name` of a function from rules to rules."""
     items_anywhere: bool = False
     split: bool = False
+    arrivals: Arrivals = "in-order"
+    """`in-order`: requests arrive as they are numbered; `any`: in any order."""
     numbers: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Ranges of the scope that the user gave, by field of `Scope`."""
     properties: tuple[str, ...] = ()
@@ -64,6 +68,7 @@ class Configuration:
         if self.reader is not None:
             _known("reader", (self.reader,), READERS)
         _known("policy", (self.policy,), POLICIES)
+        _known("order of arrivals", (self.arrivals,), ARRIVALS)
         for name in self.properties:
             known_property(name)
         if self.reader == "checked" and "A3" in self.relax:
@@ -143,6 +148,7 @@ class Configuration:
             closed=closed,
             policy=self.policy,
             split=self.split,
+            any_arrival=self.arrivals == "any",
         )
 
     def judged(self, world: World) -> Sequence[Property[State]]:
@@ -165,7 +171,8 @@ class Configuration:
         scenario = f", scenario {self.scenario}" if self.scenario else ""
         fault = f", fault {self.fault}" if self.fault else ""
         requests = self.scope().requests
-        many = f", {requests} requests, {world.policy}" if requests > 1 else ""
+        any_order = ", arriving in any order" if world.any_arrival else ""
+        many = f", {requests} requests{any_order}, {world.policy}" if requests > 1 else ""
         return f"profile {self.profile}, guard {world.guard.name}, {assumptions}{reader}{many}{scenario}{fault}"
 
     def replay_command(self, path: Path) -> str:
@@ -191,6 +198,7 @@ class Configuration:
             "fault": self.fault,
             "items_anywhere": self.items_anywhere,
             "split": self.split,
+            "arrivals": self.arrivals,
             "numbers": {name: list(span) for name, span in sorted(self.numbers.items())},
         }
 
@@ -214,6 +222,7 @@ class Configuration:
             fault=plain.get("fault"),
             items_anywhere=plain.get("items_anywhere", False),
             split=plain.get("split", False),
+            arrivals=plain.get("arrivals", "in-order"),
             numbers={name: (span[0], span[1]) for name, span in plain.get("numbers", {}).items()},
         )
 

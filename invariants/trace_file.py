@@ -230,6 +230,7 @@ def _plain(recorded: Recorded) -> dict[str, Any]:
     for name in ("items_anywhere", "split"):
         if not isinstance(plain.get(name, False), bool):
             raise BadTrace(f"{where}: {name!r} in #meta must be true or false, not {quoted(plain[name])}.")
+    plain.setdefault("arrivals", "in-order")  # what every file says that is older than the choice
     plain["numbers"] = _ranges(meta.get("scope", {}), where)
     return plain
 
@@ -263,7 +264,7 @@ def _ranges(value: Any, where: str) -> dict[str, list[int]]:
 def _contradictions(
     recorded: Recorded, plain: Mapping[str, Any], setup: Setup, asked: Configuration, options: Mapping[str, Any]
 ) -> None:
-    for name in ("profile", "guard", "reader", "scenario", "policy", "fault", "items_anywhere", "split"):
+    for name in ("profile", "guard", "reader", "scenario", "policy", "arrivals", "fault", "items_anywhere", "split"):
         if name in options and not _same(options[name], plain.get(name, False)):
             what, has = _option(name), plain.get(name)
             raise Contradiction(

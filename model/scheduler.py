@@ -7,6 +7,11 @@ the worker reads only its shelf, which only executed steps change, so nothing th
 difference to either; with A1 relaxed, where evictions reach the shelf out of order, executing late sees every one of
 them. Every action is total: arguments are clamped into their range, and what makes no sense here is refused by name.
 
+Requests arrive in the order of their numbers unless `World.any_arrival` asks for any order. Under first-come service
+the order of arrival alone tells requests apart, so an order left out is, the requests being renamed, the order of the
+numbers in the setup that has them the other way round. Under the priority policy equals go by their numbers, whoever
+came first: there the two are not the same.
+
 The environment is arbitrary: strangers (requests outside the model) take slots (`occupy`), push idle entries out
 (`evict`) and take KV blocks in a pass of their own (`preempt`); blocks run short in a pass (`schedule`'s `short_at`);
 prefix-cache hits of any length come and go (`resume`'s `kept`).
@@ -86,7 +91,8 @@ class SchedulerModel:
             name = self._names[number]
             if request.status == ABSENT:
                 yield Action.of("arrive", request=name)
-                break
+                if not self.world.any_arrival:
+                    break
         yield from self._passes(state)
         if state.steps:
             yield from self._outputs(state)
@@ -251,7 +257,7 @@ class SchedulerModel:
             return Refusal("unknown-request")
         if state.requests[number].status != ABSENT:
             return Refusal("already-arrived")
-        if number > 0 and state.requests[number - 1].status == ABSENT:
+        if number > 0 and state.requests[number - 1].status == ABSENT and not self.world.any_arrival:
             return Refusal("not-its-turn")
         asked, setup = state.setup.requests[number], state.setup
         for item in asked.items:

@@ -127,6 +127,8 @@ class World:
     """Tokens sampled per step beside the drafts (0 for diffusion models)."""
     split: bool = False
     """Execute and process as two actions; False: one, since nothing can fall between (see `scheduler`)."""
+    any_arrival: bool = False
+    """Requests arrive in any order; False: in that of their numbers (see `scheduler` for where that is sound)."""
 
     @property
     def condition(self) -> Callable[[Counters, int, int], bool]:

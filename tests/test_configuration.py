@@ -18,6 +18,7 @@ FULL: dict[str, Any] = {
     "without": ("abort",),
     "items_anywhere": True,
     "split": True,
+    "arrivals": "any",
     "numbers": {"slots": (2, 4), "depth": (3, 3)},
 }
 

@@ -101,6 +101,7 @@ def test_what_a_trace_says_about_its_run() -> None:
         "fault": None,
         "items_anywhere": False,
         "split": False,
+        "arrivals": "in-order",
         "scope": {},
     }
 
