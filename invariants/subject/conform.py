@@ -1,0 +1,284 @@
+"""Conformance: a profile and the real release take the same actions, and every observable is compared after each.
+
+Theory of operation
+-------------------
+Two schedulers side by side are again a model of the contract: its state is the pair, its one property that the two are
+alike. So the machine that draws runs, the shrinker and the traces serve here unchanged. A pair that differs is over:
+nothing is compared after the first difference, which is named with the field and both values.
+
+What is compared: per request status, computed, placeholders, in flight, stale, known, drafts and references; running in
+order; waiting in the order in which it is served; the book's entries with holders, the idle order, evicted keys, free
+and reclaimable slots; for each step in flight its parts (start, tokens, drafts, whether it samples, promises, lowest,
+first, live), planned encodes and announced keys; the worker's shelf; misses; and whether an action was refused, and why.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from outlives.model.contract import Action, Argument, Property, Range, Refusal
+from outlives.model.describe import describe
+from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.setup import Scope, Setup, request_name
+from outlives.model.state import FINISHED, State
+from outlives.model.world import World
+
+from ..machine_shrink import Witness, cut_to_failure, shrunk_trace
+from ..verdict import Trace
+from .live import Observed, SubjectModel
+from .subject import Subject
+
+__all__ = ["ALIKE", "Conformance", "Difference", "Pair", "PairModel", "conform", "differences"]
+
+
+class Difference(NamedTuple):
+    """One observable that is not the same in both."""
+
+    field: str
+    """E.g. `r0.computed`, `book.idle`, `steps[1].parts`, `refused`."""
+    model: str
+    real: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.model} in the model, {self.real} in the release"
+
+
+class Pair(NamedTuple):
+    """The two states after the same actions."""
+
+    model: State
+    real: Observed
+    differs: tuple[Difference, ...] = ()
+
+    @property
+    def setup(self) -> Setup:
+        """The numbers of both."""
+        return self.model.setup
+
+
+def differences(model: State, real: State, *, by_priority: bool, items_known: bool = True) -> tuple[Difference, ...]:
+    """Every observable that differs. `items_known` is False where a release keeps only who references a key, not with
+    which of its items: then a request's references are compared by key."""
+    if model == real:
+        return ()
+    return tuple(
+        Difference(name, _text(mine), _text(theirs))
+        for (name, mine), (_, theirs) in zip(
+            _observables(model, by_priority, items_known), _observables(real, by_priority, items_known), strict=True
+        )
+        if mine != theirs
+    )
+
+
+def _observables(state: State, by_priority: bool, items_known: bool) -> Iterator[tuple[str, Any]]:
+    setup = state.setup
+    for number, request in enumerate(state.requests):
+        name = request_name(number)
+        yield f"{name}.status", request.status
+        for part, value in request.counters._asdict().items():
+            yield f"{name}.{part}", value
+        references: Any = request.references
+        if not items_known:
+            references = sorted({setup.requests[number].items[item].key for item in references})
+        yield f"{name}.references", references
+        if request.status != FINISHED:
+            yield f"{name}.drafts", request.drafts
+            yield f"{name}.decoding", request.decoding
+            yield f"{name}.drop", request.drop if request.counters.stale > 0 else 0
+        else:
+            yield from ((f"{name}.{part}", 0) for part in ("drafts", "decoding", "drop"))
+    yield "running", state.running
+    waiting = state.waiting
+    if by_priority:
+        waiting = tuple(sorted(waiting, key=lambda number: (setup.requests[number].priority, number)))
+    yield "waiting", waiting
+    for part in ("entries", "idle", "evicted", "free", "reclaimable", "strangers"):
+        yield f"book.{part}", getattr(state.book, part)
+    yield "steps in flight", len(state.steps)
+    for place in range(4):
+        step = state.steps[place] if place < len(state.steps) else None
+        for part in ("parts", "encode", "drop", "executed"):
+            value = None if step is None else getattr(step, part)
+            if part == "parts" and step is not None:
+                value = tuple(each._replace(rejected=0) for each in step.parts)
+            yield f"steps[{place}].{part}", value
+    yield "shelf", state.shelf
+    yield "misses", state.misses
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, tuple) and value and isinstance(value[0], tuple):
+        return f"({', '.join(_text(each) for each in value)})"
+    return str(value)
+
+
+ALIKE: Property[Pair] = Property(
+    name="CONFORMS",
+    phrase="the release and the profile show the same after each action",
+    holds=lambda _before, _action, after: not after.differs,
+    explain=lambda _before, action, after: f"after {action}, " + "; ".join(map(str, after.differs)),
+    situation=lambda _before, action, _after: action is not None,
+    situation_phrase="an action was compared",
+)
+
+
+class PairModel(SchedulerModel):
+    """A model and a subject as one. Which actions are worth trying, the model says."""
+
+    def __init__(self, subject: Subject, world: World, scope: Scope, *, items_known: bool = True) -> None:
+        super().__init__(world, scope)
+        self.real = SubjectModel(subject, world, scope)
+        self._items_known = items_known
+
+    def properties(self) -> Sequence[Property[Any]]:
+        """That the two are alike."""
+        return (ALIKE,)
+
+    def initial_states(self) -> Iterable[Any]:
+        """The start of the scope's lowest numbers."""
+        return (self.initial_state({}),)
+
+    def initial_state(self, arguments: Mapping[str, Argument]) -> Any:
+        """Both at the start of the setup with these numbers."""
+        return self.begin(super().initial_state(arguments).setup)
+
+    def begin(self, setup: Setup) -> Pair:
+        """Both at the start of this setup."""
+        return self._pair(initial_state(setup), self.real.begin(setup))
+
+    def within(self, state: Any) -> bool:
+        """Nothing is compared after the first difference, nor on a dead engine."""
+        return not state.differs and self.real.within(state.real)
+
+    def actions(self, state: Any) -> Iterator[Action]:
+        """Those of the model."""
+        return super().actions(state.model)
+
+    def fair_action(self, state: Any) -> Action | None:
+        """That of the model."""
+        if state.differs:
+            return None
+        return _FairView(self).fair_action(state.model)
+
+    def next_state(self, state: Any, action: Action) -> Any:
+        """Both take the action."""
+        if not self.within(state):
+            return Refusal("over")
+        model = super().next_state(state.model, action)
+        real = self.real.next_state(state.real, action)
+        if isinstance(model, Refusal) or isinstance(real, Refusal):
+            mine = model.reason if isinstance(model, Refusal) else "taken"
+            theirs = real.reason if isinstance(real, Refusal) else "taken"
+            if mine == theirs:
+                return Refusal(mine)
+            if isinstance(real, Observed) and real.failure is not None:
+                theirs = str(real.failure)
+            after = state.model if isinstance(model, Refusal) else model
+            seen = state.real if isinstance(real, Refusal) else real
+            return Pair(after, seen, (Difference("refused", mine, theirs),))
+        assert isinstance(real, Observed)
+        return self._pair(model, real)
+
+    def describe(self, state: Any) -> Mapping[str, Any]:
+        """The model's state as plain values, and what differs."""
+        return {**describe(state.model), "differs": tuple(map(str, state.differs))}
+
+    def _pair(self, model: State, real: Observed) -> Pair:
+        if real.failure is not None:
+            return Pair(model, real, (Difference("exception", "none", str(real.failure)),))
+        by_priority = self.world.policy == "priority"
+        found = differences(model, real, by_priority=by_priority, items_known=self._items_known)
+        return Pair(model, real, found)
+
+
+class _FairView(SchedulerModel):
+    """The plain model behind a pair, for its fair action."""
+
+    def __init__(self, pair: PairModel) -> None:
+        super().__init__(pair.world, pair.scope)
+
+
+@dataclass(slots=True)
+class Conformance:
+    """What a conformance run saw."""
+
+    steps: int = 0
+    """Compared actions, refused ones not counted."""
+    runs: int = 0
+    refused: int = 0
+    seconds: float = 0.0
+    fired: Counter[str] = field(default_factory=Counter)
+    after: Counter[str] = field(default_factory=Counter)
+    """Compared steps taken after each of these had happened in the run: rejection, in-pass preemption, ..."""
+    trace: Trace | None = None
+    """The first difference, shrunk; None: there was none."""
+    differs: tuple[Difference, ...] = ()
+
+
+def conform(
+    model: PairModel, steps: int, seed: int = 0, *, run_length: int = 60, shrink: int = 3000
+) -> Conformance:
+    """Random runs of both, until `steps` actions were compared or something differs."""
+    choose = random.Random(seed)
+    table, weights = model.action_table, model.action_weights
+    names = [name for name in table for _ in range(weights.get(name, 1))]
+    record = Conformance()
+    began = perf_counter()
+    while record.steps < steps:
+        setup = {name: _draw(span, choose) for name, span in model.setup_table.items()}
+        begin = state = model.initial_state(setup)
+        record.runs += 1
+        taken: list[Action] = []
+        met: set[str] = set()
+        idle = 0
+        while len(taken) < run_length and idle < 25 and model.within(state):
+            name = choose.choice(names)
+            action = Action(name, tuple((each, _draw(span, choose)) for each, span in table[name].items()))
+            after = model.next_state(state, action)
+            if isinstance(after, Refusal):
+                record.refused += 1
+                idle += 1
+                continue
+            idle = 0
+            met |= _happened(state, action, after)
+            taken.append(action)
+            record.steps += 1
+            record.fired[name] += 1
+            record.after.update(met)
+            state = after
+        if state.differs:
+            found = Witness(tuple(setup.items()), begin, tuple(taken))
+            small = cut_to_failure(model, ALIKE, found)
+            if small is not None:
+                record.trace = shrunk_trace(model, ALIKE, small, shrink, found)
+                record.differs = record.trace.steps[-1].state.differs
+            else:
+                record.differs = state.differs
+            break
+    record.seconds = perf_counter() - began
+    return record
+
+
+def _draw(span: Any, choose: random.Random) -> Argument:
+    return choose.randint(span.low, span.high) if isinstance(span, Range) else choose.choice(span.names)
+
+
+def _happened(before: Pair, action: Action, after: Pair) -> set[str]:
+    """The situations after which conformance is counted."""
+    met = set()
+    if action.name == "reject":
+        met.add("rejection")
+    if action.name in ("abort", "resume", "preempt"):
+        met.add(action.name)
+    if len(after.model.book.evicted) > len(before.model.book.evicted):
+        met.add("eviction")
+    if action.name in ("schedule", "resume"):
+        if after.model.steps and after.model.steps[-1].drop:
+            met.add("eviction")
+        was = set(before.model.running)
+        if any(number in was for number in after.model.waiting):
+            met.add("in-pass preemption")
+    return met

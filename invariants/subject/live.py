@@ -1,0 +1,170 @@
+"""A live subject as a model of the contract: states are immutable, `next_state` is pure, one scheduler lives behind.
+
+Theory of operation
+-------------------
+A state is what was observed after an action, and remembers the state and the action that it came from. `next_state` of
+the state where the live subject stands takes the action on it; for any other state the subject is started anew and
+brought there by the actions of its history. Two states are equal when what was observed is equal, whatever their
+histories: a subject that behaves differently after equal observations breaks the contract, and the machine says so.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from outlives.model.contract import Action, Argument, Property, Refusal
+from outlives.model.errors import BadModel
+from outlives.model.scheduler import SchedulerModel
+from outlives.model.setup import Scope, Setup
+from outlives.model.state import State
+from outlives.model.world import World
+
+from .subject import Failure, Subject
+
+__all__ = ["NO_EXCEPTION", "Observed", "SubjectModel", "subject_properties"]
+
+
+class Observed(State):
+    """What was observed of a subject, with the way there."""
+
+    origin: "Observed | None"
+    action: Action | None
+    failure: Failure | None
+    known: tuple[Action, "Observed | Refusal"] | None
+    """The last answer of `next_state` here: engines often ask twice."""
+
+    @classmethod
+    def of(
+        cls,
+        state: State,
+        failure: Failure | None = None,
+        origin: "Observed | None" = None,
+        action: Action | None = None,
+    ) -> "Observed":
+        """The observation as a state."""
+        made = cls._make(state)
+        made.origin, made.action, made.failure, made.known = origin, action, failure, None
+        return made
+
+    def history(self) -> list[Action]:
+        """The actions taken from the start."""
+        actions = []
+        at: Observed | None = self
+        while at is not None:
+            if at.action is not None:
+                actions.append(at.action)
+            at = at.origin
+        return actions[::-1]
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = getattr(self, "failure", None), getattr(other, "failure", None)
+        return tuple.__eq__(self, other) is True and mine == theirs  # type: ignore[arg-type]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+
+def _failure(state: State) -> Failure | None:
+    return getattr(state, "failure", None)
+
+
+NO_EXCEPTION: Property[State] = Property(
+    name="NO-EXCEPTION",
+    phrase="the scheduler raises nothing and no assertion of its own fails",
+    holds=lambda _before, _action, after: _failure(after) is None,
+    explain=lambda _before, action, after: f"{action} ended in {_failure(after)}",
+    situation=lambda _before, action, _after: action is not None,
+    situation_phrase="an action was taken",
+)
+
+
+def subject_properties(properties: Sequence[Property[State]]) -> tuple[Property[State], ...]:
+    """The model's properties as far as they can be asked of a subject, and that it raises nothing.
+
+    RELEASE-ONCE speaks of a rule of the model and is left out. A subject that is dead makes no progress, which is what
+    NO-EXCEPTION already says.
+    """
+    kept: list[Property[State]] = [NO_EXCEPTION]
+    for prop in properties:
+        if prop.name == "RELEASE-ONCE":
+            continue
+        if prop.kind == "progress":
+            prop = replace(prop, holds=_unless_failed(prop.holds))
+        kept.append(prop)
+    return tuple(kept)
+
+
+def _unless_failed(holds: Callable[[State, Action | None, State], bool]) -> Callable[..., bool]:
+    def judged(before: State, action: Action | None, after: State) -> bool:
+        return _failure(after) is not None or holds(before, action, after)
+
+    return judged
+
+
+class SubjectModel(SchedulerModel):
+    """A live subject over the setups of a scope. Actions, their arguments and the fair run are those of the model; the
+    world (of the nearest profile) serves only to know which routes are open."""
+
+    def __init__(
+        self, subject: Subject, world: World, scope: Scope, properties: Sequence[Property[State]] = ()
+    ) -> None:
+        super().__init__(world, scope, properties)
+        self.subject = subject
+        self.replays = 0
+        """How often the subject was brought back to a state by its history."""
+        self._at: Observed | None = None
+
+    def initial_states(self) -> Iterable[State]:
+        """The start of the scope's lowest numbers."""
+        return (self.initial_state({}),)
+
+    def initial_state(self, arguments: Mapping[str, Argument]) -> State:
+        """The start of the setup with these numbers."""
+        return self.begin(super().initial_state(arguments).setup)
+
+    def begin(self, setup: Setup) -> Observed:
+        """The start of this setup."""
+        self._at = Observed.of(self.subject.start(setup).state)
+        return self._at
+
+    def within(self, state: State) -> bool:
+        """Nothing is done with a dead engine."""
+        return not state.misses and _failure(state) is None
+
+    def next_state(self, state: State, action: Action) -> State | Refusal:
+        """Take the action on the live subject, which is brought to that state first."""
+        if not isinstance(state, Observed):
+            raise BadModel("a subject's states come from the subject: this one was built by hand.")
+        if not self.within(state):
+            return Refusal("engine-dead")
+        if state.known is not None and state.known[0] == action:
+            return state.known[1]
+        if self._at is not state:
+            self._bring_to(state)
+        answer: Observed | Refusal
+        refusal = self.subject.take(action)
+        if refusal is not None:
+            answer = refusal
+        else:
+            seen = self.subject.observe()
+            answer = self._at = Observed.of(seen.state, seen.failure, state, action)
+        state.known = action, answer
+        return answer
+
+    def _bring_to(self, state: Observed) -> None:
+        self.replays += 1
+        self.subject.start(state.setup)
+        for action in state.history():
+            refusal = self.subject.take(action)
+            if refusal is not None:
+                raise BadModel(f"the subject refused {action} ({refusal.reason}), which it took before.")
+        if Observed.of(*self.subject.observe()) != state:
+            raise BadModel("the same actions led the subject to another state than before.")
+        self._at = state
+
+
+def _unused(*_: Any) -> None:
+    """Keeps the type of unused arguments plain."""

@@ -1,0 +1,236 @@
+"""The vLLM release that is installed: its classes, a configuration without a model, and schedulers made from it.
+
+Belongs here: importing vLLM (only when asked to), what the release can do, and which of our profiles is nearest to it.
+A version is never refused for its number: signatures and attributes decide.
+"""
+
+import copy
+import inspect
+import json
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from outlives.model.errors import OutlivesError
+from outlives.model.profiles import PROFILES, REPAIRED
+from outlives.model.setup import Setup
+
+__all__ = ["NoVllm", "Release", "installed_release", "nearest_profile"]
+
+BLOCK = 16
+"""Tokens per KV block. Blocks never run short by themselves: shortage is an argument of the pass."""
+
+
+class NoVllm(OutlivesError):
+    """vLLM is not installed, or it is broken."""
+
+
+@dataclass(slots=True)
+class Release:
+    """One vLLM, with what is needed to make schedulers of it."""
+
+    version: str
+    profile: str
+    """The nearest earlier profile, by version."""
+    exact: bool
+    """The profile is of this very version."""
+    scheduler_class: type
+    config: Any
+    """The `VllmConfig`; each scheduler gets a copy."""
+    kv_config: Callable[[int], Any]
+    classes: dict[str, Any] = field(default_factory=dict)
+
+    def scheduler(self, setup: Setup, policy: str) -> Any:
+        """A new scheduler with these numbers. What it has no option for is set on the object: the look-ahead, the
+        drafts, the encoder budget and the encoder cache."""
+        config = copy.copy(self.config)
+        config.scheduler_config = options = copy.copy(self.config.scheduler_config)
+        options.policy = policy
+        options.disable_chunked_mm_input = setup.whole_items == 1
+        options.long_prefill_token_threshold = setup.chunk_cap
+        tokens = sum(asked.prompt + asked.outputs + setup.drafts + 1 for asked in setup.requests)
+        made = accepted(
+            self.scheduler_class,
+            vllm_config=config,
+            kv_cache_config=self.kv_config(tokens // BLOCK + 2 * len(setup.requests) + 2),
+            structured_output_manager=self.classes["structured_output"],
+            block_size=BLOCK,
+            log_stats=False,
+        )
+        made.max_num_scheduled_tokens = setup.budget
+        made.max_num_encoder_input_tokens = setup.encode_limit
+        made.encoder_cache_manager = self.classes["EncoderCacheManager"](cache_size=setup.slots)
+        made.num_spec_tokens = setup.drafts
+        if hasattr(made, "_spec_token_placeholders"):
+            made._spec_token_placeholders = [-1] * setup.drafts
+        made.use_eagle = setup.look_ahead > 0
+        if hasattr(made, "num_prefill_lookahead"):
+            made.num_prefill_lookahead = setup.look_ahead
+        return made
+
+    def most_look_ahead(self) -> int:
+        """How far a drafter may read ahead: one position, before releases knew a number for it."""
+        return 1 if self.profile_version() < (0, 28) else 1 << 10
+
+    def profile_version(self) -> tuple[int, ...]:
+        """The version as numbers, as far as it has any."""
+        return version_numbers(self.version)
+
+
+def version_numbers(version: str) -> tuple[int, ...]:
+    """`0.32.0.dev5+cpu` is (0, 32, 0)."""
+    numbers = []
+    for part in version.split("+")[0].split("."):
+        if not part.isdecimal():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+def nearest_profile(version: str) -> tuple[str, bool]:
+    """The newest profile that is not newer than the version (the oldest where none is), and whether it is that very
+    version. A version without numbers counts as the newest."""
+    at = version_numbers(version) or (1 << 20,)
+    releases = [name for name in PROFILES if name != REPAIRED]
+    earlier = [name for name in releases if version_numbers(name) <= at]
+    name = max(earlier, key=version_numbers) if earlier else min(releases, key=version_numbers)
+    return name, version_numbers(name) == at
+
+
+@cache
+def _parameters(make: Callable[..., Any]) -> frozenset[str]:
+    """The arguments that it takes by name; a class that passes everything on takes what its base takes."""
+    names: set[str] = set()
+    for each in make.__mro__[:-1] if isinstance(make, type) else (make,):
+        parameters = inspect.signature(each).parameters
+        names.update(parameters)
+        if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+            break
+    return frozenset(names)
+
+
+def accepted(make: Callable[..., Any], **arguments: Any) -> Any:
+    """Call it with those of the arguments that it takes: signatures differ between releases."""
+    names = _parameters(make)
+    return make(**{name: value for name, value in arguments.items() if name in names})
+
+
+@cache
+def installed_release(folder: str | None = None, asynchronous: bool = True) -> Release:
+    """The installed vLLM, or the one whose unpacked `vllm` folder is in `folder`. A process has one vLLM only.
+
+    Raises `NoVllm` with what is wrong and what to do.
+    """
+    if folder is not None and folder not in sys.path:
+        if "vllm" in sys.modules:
+            raise NoVllm(f"vLLM is already imported from {sys.modules['vllm'].__file__}; {folder} needs a new process.")
+        sys.path.insert(0, folder)
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    try:
+        return _load(asynchronous)
+    except OutlivesError:
+        raise
+    except ModuleNotFoundError as error:
+        raise NoVllm(
+            f"vLLM cannot be imported here: no module named {error.name!r}. Install vLLM beside outlives, or name the "
+            "environment that has it."
+        ) from error
+    except Exception as error:
+        raise NoVllm(f"this vLLM cannot be used: {type(error).__name__}: {' '.join(str(error).split())[:300]}") from error
+
+
+def _load(asynchronous: bool) -> Release:
+    import torch
+    import vllm
+    from vllm import SamplingParams
+    from vllm.config import CacheConfig, DeviceConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
+    from vllm.multimodal.inputs import MultiModalFeatureSpec, PlaceholderRange
+    from vllm.v1.core.encoder_cache_manager import EncoderCacheManager
+    from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+    from vllm.v1.core.sched.scheduler import Scheduler
+    from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
+    from vllm.v1.outputs import ModelRunnerOutput
+    from vllm.v1.request import Request, RequestStatus
+    from vllm.v1.structured_output import StructuredOutputManager
+
+    logging.getLogger("vllm").setLevel(logging.ERROR)
+    folder = _model_folder()
+    longest = 1 << 16
+    model = ModelConfig(
+        model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype="float32", max_model_len=longest
+    )
+    options = accepted(
+        SchedulerConfig,
+        max_num_batched_tokens=longest,
+        max_num_seqs=64,
+        max_model_len=longest,
+        is_encoder_decoder=False,
+        enable_chunked_prefill=True,
+        async_scheduling=asynchronous,
+        policy="fcfs",
+    )
+    cache_config = accepted(CacheConfig, block_size=BLOCK, enable_prefix_caching=False, gpu_memory_utilization=0.5)
+    cache_config.num_gpu_blocks = 1
+    config = VllmConfig(
+        model_config=model,
+        cache_config=cache_config,
+        scheduler_config=options,
+        parallel_config=ParallelConfig(),
+        device_config=DeviceConfig("cpu"),
+    )
+    group = accepted(FullAttentionSpec, block_size=BLOCK, num_kv_heads=1, head_size=8, dtype=torch.float32)
+
+    def kv_config(blocks: int) -> Any:
+        return accepted(
+            KVCacheConfig,
+            num_blocks=blocks,
+            kv_cache_tensors=[],
+            kv_cache_groups=[KVCacheGroupSpec(["layer"], group)],
+        )
+
+    version = str(vllm.__version__)
+    profile, exact = nearest_profile(version)
+    return Release(
+        version=version,
+        profile=profile,
+        exact=exact,
+        scheduler_class=AsyncScheduler if asynchronous else Scheduler,
+        config=config,
+        kv_config=kv_config,
+        classes={
+            "EncoderCacheManager": EncoderCacheManager,
+            "ModelRunnerOutput": ModelRunnerOutput,
+            "MultiModalFeatureSpec": MultiModalFeatureSpec,
+            "PlaceholderRange": PlaceholderRange,
+            "Request": Request,
+            "RequestStatus": RequestStatus,
+            "SamplingParams": SamplingParams,
+            "structured_output": StructuredOutputManager(config),
+        },
+    )
+
+
+def _model_folder() -> str:
+    """A folder with the configuration of a tiny text model: nothing is ever loaded from it."""
+    folder = Path(tempfile.mkdtemp(prefix="outlives-model-"))
+    shape = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 1,
+        "vocab_size": 64,
+        "max_position_embeddings": 1 << 17,
+        "rms_norm_eps": 1e-6,
+    }
+    (folder / "config.json").write_text(json.dumps(shape), encoding="utf-8")
+    return str(folder)
