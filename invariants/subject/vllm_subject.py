@@ -220,13 +220,14 @@ class VllmSubject:
         manager.allocate_slots = allocate_slots
         manager.get_computed_blocks = get_computed_blocks
 
-    def _pass(self) -> Refusal | None:
-        """One pass. Where nothing came of it, it is as if it had not been."""
+    def _pass(self, put_back: Callable[[], None] = lambda: None) -> Refusal | None:
+        """One pass, and then `put_back`. Where nothing came of it, it is as if it had not been."""
         before = self._last
         promised = {
             request.request_id: request.num_output_placeholders for request in self.scheduler.requests.values()
         }
         output = self.scheduler.schedule()
+        put_back()
         if not output.num_scheduled_tokens and not output.free_encoder_mm_hashes and self._state() == before:
             self.ledger.hold_back(output)
             return Refusal("nothing-scheduled")
@@ -263,13 +264,16 @@ class VllmSubject:
         order = [list(queue) for queue in self._queues()]
         priority = request.priority
         self._put_first(request)
-        try:
-            return self._pass()
-        finally:
-            self._kept = None
+
+        def put_back() -> None:
             request.priority = priority
             if self._waits(number):
                 self._put_back(order)
+
+        try:
+            return self._pass(put_back)
+        finally:
+            self._kept = None
 
     def _put_first(self, request: Any) -> None:
         queues = self._queues()
