@@ -227,10 +227,9 @@ def conform(
 ) -> Conformance:
     """Random runs of both, until `steps` actions were compared or something differs."""
     choose = random.Random(seed)
-    table, weights = model.action_table, model.action_weights
-    names = [name for name in table for _ in range(weights.get(name, 1))]
     record = Conformance()
     began = perf_counter()
+    draw = _Drawer(model, choose)
     while record.steps < steps:
         setup = {name: _draw(span, choose) for name, span in model.setup_table.items()}
         begin = state = model.initial_state(setup)
@@ -239,10 +238,7 @@ def conform(
         met: set[str] = set()
         idle = 0
         while len(taken) < run_length and idle < 25 and model.within(state):
-            name = choose.choice(names)
-            if name in _ENDS and choose.random() < 0.8:
-                continue
-            action = Action(name, tuple((each, _draw(span, choose)) for each, span in table[name].items()))
+            action = draw(state)
             after = model.next_state(state, action)
             if isinstance(after, Refusal):
                 record.refused += 1
@@ -252,7 +248,7 @@ def conform(
             met |= _happened(state, action, after)
             taken.append(action)
             record.steps += 1
-            record.fired[name] += 1
+            record.fired[action.name] += 1
             record.after.update(met)
             state = after
         if state.differs:
@@ -266,6 +262,31 @@ def conform(
             break
     record.seconds = perf_counter() - began
     return record
+
+
+class _Drawer:
+    """Draws the next action: half of the time any one of the table, else one that the model offers here; what ends a
+    request comes seldom, so that runs get somewhere."""
+
+    def __init__(self, model: PairModel, choose: random.Random) -> None:
+        self.model, self.choose = model, choose
+        self.table = model.action_table
+        weights = model.action_weights
+        self.names = [name for name in self.table for _ in range(weights.get(name, 1)) if name not in _ENDS]
+        self.weights = {name: 0.1 if name in _ENDS else float(weights.get(name, 1)) for name in self.table}
+
+    def __call__(self, state: Pair) -> Action:
+        choose = self.choose
+        if choose.random() < 0.5:
+            by_name: dict[str, list[Action]] = {}
+            for action in self.model.actions(state):
+                by_name.setdefault(action.name, []).append(action)
+            if by_name:
+                names = list(by_name)
+                name = choose.choices(names, [self.weights.get(name, 1.0) for name in names])[0]
+                return choose.choice(by_name[name])
+        name = choose.choice(self.names)
+        return Action(name, tuple((each, _draw(span, choose)) for each, span in self.table[name].items()))
 
 
 def _draw(span: Any, choose: random.Random) -> Argument:
