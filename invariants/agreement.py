@@ -50,7 +50,7 @@ def broken_by_itself(world: World) -> str:
     looks = switches.gate_look_ahead == 1 and switches.gate_shortcut == 0 and switches.whole_cut_look_ahead == 1
     if switches.tolerate_look_ahead == 0 and not looks:
         return "its gate overlooks what its drafter reads, so it breaks A2 and A3"
-    if world.policy == "priority" and switches.take_back_encodes == 0:
+    if world.policy != "fcfs" and switches.take_back_encodes == 0:
         return "the book keeps what a victim of the same pass had planned to encode, so it breaks A4"
     return ""
 
@@ -115,7 +115,7 @@ def relation_says(world: World, trace: Trace) -> str:
     for miss in last.state.misses:
         if miss.item in projected_items(state, miss.request):
             life = project(world, state, miss.request, miss.item, executing)
-            if safe(terms_of(world), life):
+            if safe(terms_of(world, trace.steps[0].state.setup), life):
                 return (
                     f"step {len(trace.actions)}, {last.action}: in the proved relation the step finds the key of "
                     f"r{miss.request}, item {miss.item}"

@@ -16,7 +16,7 @@ from outlives.model.lifetime import guard_named
 from outlives.model.profiles import Profile, profile_named
 from outlives.model.scenarios import Scenario, scenario_named
 from outlives.model.scheduler import SchedulerModel
-from outlives.model.setup import Scope, check_scope
+from outlives.model.setup import MODE_WORDS, PLAIN, Scope, check_scope
 from outlives.model.state import State
 from outlives.model.world import ASSUMPTIONS, ROUTES, Policy, Reader, Rules, World
 
@@ -26,14 +26,21 @@ from .userfile import call_named, load_named
 __all__ = ["DEFAULT_SCOPE", "READERS", "Configuration"]
 
 READERS: tuple[Reader, ...] = ("checked", "true", "any")
-POLICIES: tuple[Policy, ...] = ("fcfs", "priority")
+POLICIES: tuple[Policy, ...] = ("fcfs", "priority", "both")
 Arrivals = Literal["in-order", "any"]
 ARRIVALS: tuple[Arrivals, ...] = ("in-order", "any")
 
-DEFAULT_SCOPE = Scope()
+DEFAULT_SCOPE = Scope(
+    requests=2,
+    shared=Range(0, 1),
+    priority=Range(0, 2),
+    turns=Range(1, 2),
+    by_priority=Range(0, 1),
+    modes=(PLAIN,) * 5 + tuple(MODE_WORDS),
+)
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
 
-_MOST = {"items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
+_MOST = {"requests": (1, 3), "turns": (1, 4), "items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
 """Numbers that grow the state itself, or the choices at every step: the least and the most that a run can do with."""
 
 
@@ -50,7 +57,11 @@ class Configuration:
     """None: `checked`, or `any` where A3 is relaxed."""
     without: tuple[str, ...] = ()
     scenario: str | None = None
-    policy: Policy = "fcfs"
+    policy: Policy = "both"
+    synchronous: bool = False
+    diffusion: bool = False
+    encoder_decoder: bool = False
+    """Modes: none of them given, each is drawn now and then; otherwise every run is of the given ones."""
     fault: str | None = None
     """`path.py:name` of a function from rules to rules."""
     items_anywhere: bool = False
@@ -123,16 +134,21 @@ class Configuration:
         scenario = self.scenario_record()
         if scenario is not None:
             return scenario.scope
-        scope = DEFAULT_SCOPE._replace(anywhere=self.items_anywhere)
         changes: dict[str, Any] = {
             name: span[0] if name == "requests" else Range(*span) for name, span in self.numbers.items()
         }
-        if changes.get("requests", 1) > 1:
-            # Requests share keys, and under the priority policy their urgencies differ, unless numbers say otherwise.
-            changes = {"shared": Range(0, 1), **changes}
-            if self.policy == "priority":
-                changes = {"priority": Range(0, 2), **changes}
-        return scope._replace(**changes)
+        if self.policy != "both":
+            low = int(self.policy == "priority")
+            changes["by_priority"] = Range(low, low)
+        if self.mode() != PLAIN:
+            changes["modes"] = (self.mode(),)
+        if "sessions" in self.without:
+            changes.setdefault("turns", Range(1, 1))
+        return DEFAULT_SCOPE._replace(anywhere=self.items_anywhere, **changes)
+
+    def mode(self) -> str:
+        """The modes that were asked for, joined by `+`; `plain` where none was."""
+        return "+".join(word for word, name in MODE_WORDS.items() if getattr(self, name)) or PLAIN
 
     def world(self) -> World:
         """The scheduler under its assumptions."""
@@ -195,6 +211,7 @@ class Configuration:
             "without": sorted(world.closed),
             "scenario": self.scenario,
             "policy": self.policy,
+            **{name: True for name in MODE_WORDS.values() if getattr(self, name)},
             "fault": self.fault,
             "items_anywhere": self.items_anywhere,
             "split": self.split,
@@ -219,6 +236,7 @@ class Configuration:
             without=tuple(sorted(closed)),
             scenario=scenario,
             policy=plain.get("policy", "fcfs"),
+            **{name: plain.get(name, False) for name in MODE_WORDS.values()},
             fault=plain.get("fault"),
             items_anywhere=plain.get("items_anywhere", False),
             split=plain.get("split", False),

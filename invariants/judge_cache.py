@@ -5,7 +5,7 @@ A judgement that ends in text returns what is wrong, in words and numbers, or th
 
 from outlives.model.contract import Action
 from outlives.model.setup import request_name
-from outlives.model.state import ABSENT, FINISHED, State
+from outlives.model.state import ABSENT, FINISHED, State, items_of
 from outlives.model.world import World
 
 # --- gather after free ------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ def read_an_item(before: State, action: Action | None, _after: State) -> bool:
     return any(
         item.start < part.start + part.tokens and item.end > part.start
         for part in step.parts
-        for item in before.setup.requests[part.request].items
+        for item in items_of(before.setup, before.requests[part.request], part.request)
     )
 
 
@@ -33,7 +33,7 @@ def missed(state: State) -> str:
         f"the {miss.reader} of {request_name(miss.request)} reads [{miss.low},{miss.high}) and needs item{miss.item} "
         f"[{item.start},{item.end}), whose key {item.key} is not on the worker's shelf"
         for miss in state.misses
-        for item in (state.setup.requests[miss.request].items[miss.item],)
+        for item in (items_of(state.setup, state.requests[miss.request], miss.request)[miss.item],)
     )
 
 
@@ -45,7 +45,7 @@ def shelf_to_come(state: State) -> set[str]:
     shelf = set(state.shelf)
     for step in state.steps:
         if step.executed == 0:
-            shelf = (shelf - set(step.drop)) | set(step.encode)
+            shelf = set() if step.clear == 1 else (shelf - set(step.drop)) | set(step.encode)
     return shelf
 
 
@@ -55,7 +55,7 @@ def _unencoded(state: State) -> list[str]:
 
 
 def planned_encoded(_before: State, _action: Action | None, after: State) -> bool:
-    return not after.book.entries or not _unencoded(after)
+    return not after.book.entries or after.setup.encoder_decoder == 1 or not _unencoded(after)
 
 
 def why_unencoded(_before: State, _action: Action | None, after: State) -> str:
@@ -65,7 +65,7 @@ def why_unencoded(_before: State, _action: Action | None, after: State) -> str:
 
 
 def planned(before: State, _action: Action | None, after: State) -> bool:
-    return len(after.steps) > len(before.steps) and bool(after.steps[-1].encode)
+    return after.setup.encoder_decoder == 0 and len(after.steps) > len(before.steps) and bool(after.steps[-1].encode)
 
 
 # --- slots --------------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ def references(state: State) -> str:
     referencing: dict[str, set[int]] = {}
     for number, request in enumerate(state.requests):
         for item in request.references:
-            referencing.setdefault(state.setup.requests[number].items[item].key, set()).add(number)
+            referencing.setdefault(items_of(state.setup, request, number)[item].key, set()).add(number)
     holders = {entry.key: set(entry.holders) for entry in state.book.entries if entry.holders}
     if referencing == holders:
         return ""
@@ -140,6 +140,9 @@ def shelf_differs(state: State) -> str:
         return ""
     told = set(state.shelf) - set(state.book.evicted)
     book = {entry.key for entry in state.book.entries}
+    if state.setup.encoder_decoder == 1:
+        # An output is used by the step that encodes it; the worker drops it one pass later.
+        book = set(state.book.due)
     # A key that was evicted and entered again before the notice left is in both.
     leaked = sorted(told - book)
     missing = sorted(book - set(state.shelf))
@@ -160,7 +163,7 @@ def drained_with_shelf(_before: State, action: Action | None, after: State) -> b
 
 def released_twice(world: World, state: State) -> str:
     for number, request in enumerate(state.requests):
-        for item in range(len(state.setup.requests[number].items)):
+        for item in range(len(items_of(state.setup, request, number))):
             book, after = world.rules.release(world, state.setup, state.book, request, number, item)
             if world.rules.release(world, state.setup, book, after, number, item) != (book, after):
                 return f"releasing item{item} of {request_name(number)} a second time changes the book again"

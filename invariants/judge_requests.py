@@ -8,11 +8,12 @@ from outlives.model.book import find
 from outlives.model.contract import Action
 from outlives.model.lifetime import confirmed
 from outlives.model.setup import request_name
-from outlives.model.state import ABSENT, FINISHED, RUNNING, State
+from outlives.model.state import ABSENT, FINISHED, RUNNING, State, items_of
 from outlives.model.world import World
 
-DECLARED_LOWERINGS = frozenset({"preempt"})
-"""What may lower a request's confirmed position. (A pass preempts too: the request is then waiting.)"""
+DECLARED_LOWERINGS = frozenset({"preempt", "reset_prefix_cache", "reset_encoder_cache", "fail_kv_load"})
+"""What may lower a request's confirmed position. (A pass preempts too, and a turn ends: the request then does not run.)
+"""
 
 
 # --- counters -----------------------------------------------------------------------------------------------------
@@ -84,9 +85,20 @@ def _fallen(before: State, action: Action | None, after: State) -> list[tuple[in
         return []
     fallen = []
     for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True)):
-        if old.status == RUNNING and new.status == RUNNING and confirmed(new.counters) < confirmed(old.counters):
-            fallen.append((number, confirmed(old.counters), confirmed(new.counters)))
+        if old.status == RUNNING and new.status == RUNNING:
+            was, now = _safe_from_rejection(before, number), _safe_from_rejection(after, number)
+            if now < was:
+                fallen.append((number, was, now))
     return fallen
+
+
+def _safe_from_rejection(state: State, number: int) -> int:
+    """Confirmed. Without asynchronous scheduling nothing is promised, and the drafts in flight say what can still be
+    taken back."""
+    position = confirmed(state.requests[number].counters)
+    if state.setup.synchronous == 1:
+        position -= sum(part.drafts for step in state.steps for part in step.parts if part.request == number)
+    return position
 
 
 def monotone(before: State, action: Action | None, after: State) -> bool:
@@ -123,14 +135,14 @@ def why_stuck(world: World, end: State) -> str:
         if request.status in (ABSENT, FINISHED):
             continue
         counters = request.counters
-        asked = end.setup.requests[number]
         text = (
             f"{request_name(number)} gets no further token: {counters.computed} of {counters.known} known tokens are "
             f"computed, and every further pass changes nothing"
         )
         ahead = end.setup.look_ahead if world.switches.gate_look_ahead == 1 else 0
         reach = counters.computed + end.setup.step_limit + ahead
-        for index, item in enumerate(asked.items):
+        items = items_of(end.setup, request, number)
+        for index, item in enumerate(items):
             if item.end > counters.computed and item.start < reach and find(end.book, item.key) is None:
                 text += (
                     f"; item{index} [{item.start},{item.end}) needs {item.size} slots, "
@@ -138,7 +150,7 @@ def why_stuck(world: World, end: State) -> str:
                 )
                 break
         for index in request.references:
-            item = asked.items[index]
+            item = items[index]
             if item.end <= counters.computed + ahead:
                 text += (
                     f"; item{index} [{item.start},{item.end}) is still referenced: {world.guard.formula} "

@@ -22,6 +22,7 @@ from outlives.model.contract import (
 from outlives.model.errors import BadModel, BadTrace, UnknownName
 from outlives.model.itf import quoted, value_from_itf, value_to_itf
 from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.setup import keys_of
 from outlives.model.trace import Recorded, RecordedStep, read_trace, setup_from_plain
 
 from .configuration import Configuration
@@ -106,6 +107,8 @@ def replay(source: Path | str | Recorded, options: Mapping[str, Any] | None = No
     if "profile" not in recorded.meta:
         raise BadTrace(f"{recorded.where} names no profile: it is of a model that outlives does not have.")
     setup = setup_from_plain(recorded.meta.get("setup"), recorded.where)
+    if recorded.meta.get("policy") == "priority":
+        setup = setup._replace(by_priority=1)  # files from before the setup said so
     configuration = recorded_configuration(recorded, setup, options or {})
     world = configuration.world()
     check_scope(recorded, configuration, world, setup)
@@ -117,7 +120,7 @@ def replay(source: Path | str | Recorded, options: Mapping[str, Any] | None = No
     if recorded.property_name not in {prop.name for prop in judged}:
         judged += (known[recorded.property_name],)
     model = SchedulerModel(world, scope, judged)
-    check_actions(recorded, vocabulary(world, setup), {item.key for asked in setup.requests for item in asked.items})
+    check_actions(recorded, vocabulary(world, setup), keys_of(setup))
     return _replay(recorded, configuration, model, initial_state(setup))
 
 

@@ -12,7 +12,7 @@ from outlives.model.itf import quoted
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.setup import Setup
 from outlives.model.trace import Recorded
-from outlives.model.world import ASSUMPTIONS, World
+from outlives.model.world import ASSUMPTIONS, Switches, World
 
 from .configuration import Configuration
 from .trace_file import setup_numbers
@@ -49,7 +49,9 @@ def vocabulary(world: World, setup: Setup) -> ActionTable:
     )
     table: dict[str, dict[str, Range | Choice]] = {}
     for split in (False, True):
-        free = replace(world, relaxed=frozenset(ASSUMPTIONS), reader="any", closed=frozenset(), split=split)
+        free = replace(
+            world, relaxed=frozenset(ASSUMPTIONS), reader="any", closed=frozenset(), split=split, switches=Switches()
+        )
         for name, arguments in SchedulerModel(free, scope).action_table.items():
             table.setdefault(name, {}).update(arguments)
     return table

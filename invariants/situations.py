@@ -7,7 +7,7 @@ that is always true. `routes` says which of them show that an open route was rea
 from collections.abc import Callable, Mapping
 
 from outlives.model.contract import Action, Property
-from outlives.model.state import RUNNING, WAITING, State
+from outlives.model.state import RUNNING, WAITING, State, items_of
 from outlives.model.world import ROUTES, World
 
 __all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation", "routes_not_taken"]
@@ -85,7 +85,7 @@ def _read_ahead(before: State, action: Action | None, _after: State) -> bool:
     return any(
         part.start + part.tokens <= item.start < part.start + part.tokens + ahead
         for part in step.parts
-        for item in before.setup.requests[part.request].items
+        for item in items_of(before.setup, before.requests[part.request], part.request)
     )
 
 

@@ -15,12 +15,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .contract import Refusal
-from .lifetime import carried_drafts, wanted
+from .cross import notice, take_slots
+from .lifetime import Counters, carried_drafts, wanted
 from .setup import NO_LIMIT, Setup
-from .state import RUNNING, WAITING, Book, Part, Request, State, Step
+from .state import RUNNING, WAITING, Book, Part, Request, State, Step, items_of, limit_of
 from .world import World
 
-__all__ = ["choose_victim", "live_promises", "most_drafts", "orphan", "overtake", "preempt_between", "run_pass"]
+__all__ = [
+    "choose_victim",
+    "end_admission",
+    "live_promises",
+    "most_drafts",
+    "orphan",
+    "overtake",
+    "preempt_between",
+    "run_pass",
+]
 
 
 class _Share(NamedTuple):
@@ -90,10 +100,10 @@ def preempt_between(world: World, state: State, number: int) -> State | Refusal:
     return _dispatch(work, None)
 
 
-def choose_victim(world: World, state: State, running: tuple[int, ...]) -> int:
+def choose_victim(world: World, state: State, running: tuple[int, ...]) -> int:  # noqa: ARG001
     """Who loses its KV blocks: the last of the running requests, or under the priority policy the least urgent one,
     which may have been scheduled in this very pass."""
-    if world.policy == "priority":
+    if state.setup.by_priority == 1:
         return max(running, key=lambda number: (state.setup.requests[number].priority, number))
     return running[-1]
 
@@ -121,7 +131,7 @@ def _serve_running(work: _Pass, short_at: int | None) -> None:
             victim = work.world.rules.choose_victim(work.world, work.state, tuple(work.running))
             _preempt(work, victim)
             if victim == number:
-                if work.world.policy == "priority":
+                if setup.by_priority == 1 and work.world.switches.go_on_after_self == 1:
                     continue
                 return
         _grant(work, number, gated.tokens, gated.planned, gated.second)
@@ -130,8 +140,10 @@ def _serve_running(work: _Pass, short_at: int | None) -> None:
 def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: int) -> None:
     world, setup = work.world, work.state.setup
     queue = list(work.waiting)
-    if world.policy == "priority":
+    if setup.by_priority == 1:
         queue.sort(key=lambda number: (setup.requests[number].priority, number))
+    if world.switches.held_first == 1:
+        queue.sort(key=lambda number: work.requests[number].counters.computed == 0)
     if first is not None and first in queue:
         queue.remove(first)
         queue.insert(0, first)
@@ -142,7 +154,10 @@ def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: i
         if world.switches.isolate_stale == 1 and request.counters.stale > 0 and request.drop == 0:
             continue
         counters = world.rules.admit(request.counters, kept if number == first else 0)
-        count = _cut(work, counters.known - counters.computed)
+        count = _padded(work, counters)
+        if count > work.token_budget and count > counters.known - counters.computed:
+            return
+        count = _cut(work, count)
         gated = world.rules.gate(
             world, setup, work.book, request, number, counters.computed, count, work.encoder_budget
         )
@@ -163,11 +178,27 @@ def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: i
         _grant(work, number, gated.tokens, gated.planned, gated.second)
 
 
+def _padded(work: _Pass, counters: Counters) -> int:
+    """What an admission asks for: all that is known. From 0.25.0 on, one token beside a batch that only decodes is
+    padded with drafts, so that the batch stays uniform."""
+    setup, switches = work.state.setup, work.world.switches
+    count = counters.known - counters.computed
+    if count != 1 or setup.drafts == 0 or switches.pad_admission == 0 or setup.diffusion == 1:
+        return count
+    alone = not work.shares
+    if alone and not (switches.pad_when_alone == 1 and counters.computed > 0):
+        return count
+    if any(work.requests[number].counters.computed + share.tokens < work.requests[number].counters.known
+           for number, share in work.shares.items()):  # fmt: skip
+        return count
+    return 1 + setup.drafts
+
+
 def _reaches_limit(work: _Pass, number: int, request: Request) -> bool:
     """Whether the outputs already promised reach the request's limit even if every draft is rejected."""
     counters = request.counters
-    asked = work.state.setup.requests[number]
-    return counters.placeholders > 0 and counters.computed + 2 - counters.placeholders >= asked.prompt + asked.outputs
+    limit = limit_of(work.state.setup, request, number)
+    return counters.placeholders > 0 and counters.computed + 2 - counters.placeholders >= limit
 
 
 def _cut(work: _Pass, count: int) -> int:
@@ -189,9 +220,12 @@ def _referencing(work: _Pass, request: Request, references: tuple[int, ...]) -> 
 def _grant(work: _Pass, number: int, count: int, planned: tuple[int, ...], second: tuple[int, ...]) -> None:
     """KV blocks are there: the share is fixed and its planned encodes enter the book."""
     request = work.requests[number]
-    items = work.state.setup.requests[number].items
+    items = items_of(work.state.setup, request, number)
     for item in planned:
-        work.book = work.world.rules.allocate(work.world, work.book, items[item].key, items[item].size, number)
+        if work.state.setup.encoder_decoder == 1:
+            work.book = take_slots(work.book, items[item].key, items[item].size, number)
+        else:
+            work.book = work.world.rules.allocate(work.world, work.book, items[item].key, items[item].size, number)
     references = tuple(sorted({*request.references, *planned, *second}))
     work.requests[number] = _referencing(work, request, references)
     slots = sum(items[item].size for item in planned)
@@ -224,7 +258,7 @@ def _preempt(work: _Pass, number: int) -> None:
 
 def most_drafts(world: World, setup: Setup) -> int:
     """How many drafts a decode step may carry."""
-    return setup.drafts if world.switches.drafts_when_asynchronous == 1 else 0
+    return setup.drafts if world.switches.drafts_when_asynchronous == 1 or setup.synchronous == 1 else 0
 
 
 def live_promises(steps: tuple[Step, ...], number: int) -> int:
@@ -235,10 +269,13 @@ def live_promises(steps: tuple[Step, ...], number: int) -> int:
 def _dispatch(work: _Pass, omit: str | None) -> State:
     """The step leaves: the worker is told, then the counters advance."""
     world, state = work.world, work.state
-    rules = world.rules
+    rules, setup = world.rules, work.state.setup
     shelf = overtake(world, work.book, state.shelf)
-    book, drop = rules.announce(world, work.book)
     encode = tuple(key for share in work.shares.values() for key in share.encode)
+    if setup.encoder_decoder == 1:
+        book, drop = notice(world, work.book, encode)
+    else:
+        book, drop = rules.announce(world, work.book)
     omitted = state.omitted
     if omit is not None and omit in encode and omitted == 0:
         encode = tuple(key for key in encode if key != omit)
@@ -248,18 +285,22 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
         request = work.requests[number]
         start = request.counters.computed
         if world.guard.site == "before-advance":
-            book, request = rules.free_pass(world, state.setup, book, request, number)
+            book, request = rules.free_pass(world, setup, book, request, number)
         counters = rules.advance(request.counters, share.tokens)
         if world.guard.site == "after-advance":
-            book, request = rules.free_pass(world, state.setup, book, request._replace(counters=counters), number)
-        counters, sampled, promised = rules.promise(counters, share.drafts, world.base, world.asynchronous)
+            book, request = rules.free_pass(world, setup, book, request._replace(counters=counters), number)
+        counters, sampled, promised = rules.promise(counters, share.drafts, setup.base, setup.asynchronous)
         lowest = start - live_promises(state.steps, number)
-        first = int(number in work.admitted)
-        parts.append(Part(number, start, share.tokens, share.drafts, sampled, promised, lowest, first=first))
-        request = request._replace(counters=counters, drafts=0)
+        first = int(number in work.admitted or request.rebase == 1)
+        parts.append(
+            Part(number, start, share.tokens, share.drafts, sampled, promised, lowest, first=first, extra=request.extra)
+        )
+        request = request._replace(counters=counters, drafts=0, rebase=0)
         if sampled == 1:
-            # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves.
-            request = request._replace(decoding=1, drafts=most_drafts(world, state.setup))
+            # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves;
+            # without it they come with the output.
+            ahead = setup.asynchronous
+            request = request._replace(decoding=ahead, drafts=most_drafts(world, setup) if ahead == 1 else 0)
         work.requests[number] = request
     return state._replace(
         requests=tuple(work.requests),
@@ -269,6 +310,14 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
         steps=orphan(state.steps, work.requests) + (Step(tuple(parts), encode, drop),),
         shelf=shelf,
         omitted=omitted,
+    )
+
+
+def end_admission(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
+    """The steps, with every part of the request marked: the worker's next step of it begins anew."""
+    return tuple(
+        step._replace(parts=tuple(part._replace(live=0) if part.request == number else part for part in step.parts))
+        for step in steps
     )
 
 

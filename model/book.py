@@ -12,12 +12,13 @@ under pressure, the entry is evicted; later still the worker is told, with the n
 
 from bisect import bisect_left
 
+from .cross import credit
 from .setup import Setup
-from .state import Book, Entry, Request
+from .state import Book, Entry, Request, items_of
 from .world import World
 
 __all__ = ["allocate", "announce", "drop_references", "empty_book", "evict_oldest", "find", "free_pass", "hit"]
-__all__ += ["make_room", "release", "withdraw"]
+__all__ += ["emptied", "make_room", "release", "withdraw"]
 
 
 def empty_book(slots: int) -> Book:
@@ -96,11 +97,13 @@ def release(world: World, setup: Setup, book: Book, request: Request, number: in
 
     From 0.29.0 the entry is held until the last referenced occurrence of the key goes (`last_occurrence`).
     """
+    if setup.encoder_decoder == 1:
+        return credit(world, setup, book, request, number, item)
     if item not in request.references:
         return book, request
     references = tuple(other for other in request.references if other != item)
     request = request._replace(references=references)
-    items = setup.requests[number].items
+    items = items_of(setup, request, number)
     key = items[item].key
     if world.switches.last_occurrence == 1 and any(items[other].key == key for other in references):
         return book, request
@@ -116,14 +119,27 @@ def release(world: World, setup: Setup, book: Book, request: Request, number: in
 
 def drop_references(world: World, setup: Setup, book: Book, request: Request, number: int) -> tuple[Book, Request]:
     """All references of the request go at once: preemption, finish, abort, a failed admission."""
-    for item in request.references:
+    for item in _held(world, setup, request, number):
         book, request = world.rules.release(world, setup, book, request, number, item)
     return book, request
 
 
+def _held(world: World, setup: Setup, request: Request, number: int) -> tuple[int, ...]:
+    """The items that a release is about: the referenced ones. Released managers of encoder-decoder models do
+    not look."""
+    if setup.encoder_decoder == 1 and world.switches.credit_once == 0:
+        return tuple(range(len(items_of(setup, request, number))))
+    return request.references
+
+
 def free_pass(world: World, setup: Setup, book: Book, request: Request, number: int) -> tuple[Book, Request]:
-    """Ask the guard for every referenced item and release those it lets go."""
-    items = setup.requests[number].items
+    """Ask the guard for every referenced item and release those it lets go. Encoder-decoder models have a branch of
+    their own: everything, once computed > 0."""
+    if setup.encoder_decoder == 1:
+        if request.counters.computed > 0:
+            return world.rules.drop_references(world, setup, book, request, number)
+        return book, request
+    items = items_of(setup, request, number)
     condition = world.condition
     for item in request.references:
         lets_go = condition(request.counters, items[item].end, setup.look_ahead)
@@ -157,6 +173,12 @@ def withdraw(world: World, book: Book, request: int, keys: tuple[str, ...]) -> t
                 free=book.free + entry.size,
             )
     return book, tuple(moved)
+
+
+def emptied(book: Book, slots: int) -> Book:
+    """The book after an encoder-cache reset: nothing is there, nobody is told of it key by key."""
+    del book
+    return empty_book(slots)
 
 
 def announce(world: World, book: Book) -> tuple[Book, tuple[str, ...]]:

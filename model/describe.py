@@ -4,7 +4,7 @@ from typing import Any
 
 from .lifetime import confirmed
 from .setup import request_name
-from .state import ABSENT, FINISHED, Part, State, Step
+from .state import ABSENT, FINISHED, Part, State, Step, items_of
 
 __all__ = ["describe"]
 
@@ -15,7 +15,7 @@ def describe(state: State) -> dict[str, Any]:
     for number, request in enumerate(state.requests):
         counters = request.counters
         view: dict[str, Any] = {"status": request.status}
-        keys = state.setup.requests[number].items
+        keys = items_of(state.setup, request, number)
         view |= {
             "computed": counters.computed,
             "placeholders": counters.placeholders,

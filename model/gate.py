@@ -8,8 +8,9 @@ encode is planned; else n is cut to where the item begins, and the gate stops. H
 which windows are short-cut, is where releases differ (`profiles.SWITCHES` names each switch and its source).
 """
 
+from .cross import gate_at_start
 from .setup import Setup
-from .state import Book, Request
+from .state import Book, Request, items_of
 from .world import Gated, World
 
 __all__ = ["gate"]
@@ -19,6 +20,8 @@ def gate(
     world: World, setup: Setup, book: Book, request: Request, number: int, computed: int, count: int, limit: int
 ) -> Gated:
     """Decide for `count` tokens from `computed` of request `number`; `limit` slots of encodes are left to the step."""
+    if setup.encoder_decoder == 1:
+        return gate_at_start(world, setup, book, request, number, computed, count, limit)
     switches = world.switches
     ahead = setup.look_ahead if switches.gate_look_ahead == 1 else 0
     references = request.references
@@ -26,7 +29,7 @@ def gate(
     second: list[int] = []
     planned_keys: set[str] = set()
     planned_slots = 0
-    items = setup.requests[number].items
+    items = items_of(setup, request, number)
     for index, item in enumerate(items):
         if item.end <= computed:
             continue

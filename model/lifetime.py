@@ -42,13 +42,18 @@ __all__ = [
     "advance",
     "carried_drafts",
     "confirmed",
+    "continue_turn",
     "deliver",
+    "end_turn",
+    "fail_kv",
     "guard_named",
     "preempt",
     "promise",
     "reader_start",
     "receive",
+    "reset",
     "roll_back",
+    "trim",
     "wanted",
 ]
 
@@ -82,7 +87,12 @@ def carried_drafts(c: Counters, count: int) -> int:
 
 
 def admit(c: Counters, kept: int) -> Counters:
-    """A waiting request is admitted with `kept` positions of its prefix in the KV cache."""
+    """A waiting request is admitted with `kept` positions of its prefix in the KV cache.
+
+    A session that goes on holds its blocks: it is admitted with what it has computed, and no prefix is looked up.
+    """
+    if c.computed > 0:
+        return c
     return c._replace(computed=kept)
 
 
@@ -155,6 +165,57 @@ def preempt(c: Counters, isolate: int) -> Counters:
     if isolate == 1:
         return c._replace(computed=0, placeholders=0, stale=c.in_flight)
     return c._replace(computed=0)
+
+
+def reset(c: Counters, isolate: int) -> Counters:
+    """A prefix-cache reset preempts the request, whose placeholders go in every release that has it (from 0.12.0)."""
+    if isolate == 1:
+        return c._replace(computed=0, placeholders=0, stale=c.in_flight)
+    return c._replace(computed=0, placeholders=0)
+
+
+def fail_kv(c: Counters, valid: int, settle: int) -> Counters:
+    """KV blocks that were to be loaded are invalid: computed falls to the `valid` positions before the first of them.
+
+    That is all that a release does. With `settle` (repaired) what is in flight, which was computed on invalid blocks,
+    is stale, and its placeholders go.
+    """
+    computed = c.computed
+    if valid < computed:
+        computed = valid
+    if settle == 1:
+        return c._replace(computed=computed, placeholders=0, stale=c.in_flight)
+    return c._replace(computed=computed)
+
+
+def trim(c: Counters, cut: int, stale: int, both: int, asynchronous: int) -> Counters:
+    """The last `cut` delivered tokens lie past a stop and are cut off. They are taken back from computed as well
+    (`both`, from 0.33.0); before, they stay promised, and without asynchronous scheduling they stay computed."""
+    if stale == 1:
+        return c._replace(known=c.known - cut)
+    if both == 1:
+        return c._replace(known=c.known - cut, computed=c.computed - cut)
+    if asynchronous == 1:
+        return c._replace(known=c.known - cut, placeholders=c.placeholders + cut)
+    return c._replace(known=c.known - cut)
+
+
+def end_turn(c: Counters, settle: int) -> Counters:
+    """A turn of a resumable session ends. With `settle` (0.31.0 on, #52765) computed falls back to confirmed, the
+    placeholders go, and what is in flight is stale; before, computed stays ahead of the truth."""
+    if settle == 1:
+        return c._replace(computed=c.computed - c.placeholders, placeholders=0, stale=c.in_flight)
+    return c
+
+
+def continue_turn(c: Counters, more: int, keep: int) -> Counters:
+    """The session goes on with `more` prompt tokens, after the outputs that are kept: all but the last one (`keep`,
+    from 0.33.0), or those that count as computed."""
+    if keep == 1:
+        return c._replace(known=c.known - 1 + more)
+    if c.computed < c.known:
+        return c._replace(known=c.computed + more)
+    return c._replace(known=c.known + more)
 
 
 def reader_start(start: int, rejected: int) -> int:

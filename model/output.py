@@ -8,22 +8,26 @@ accepted tokens join the known ones and give up their placeholders; then the sto
 output just accepted as promised, and a request that is not scheduled again sees no later output.
 """
 
-from .batch import orphan
+from .batch import most_drafts, orphan
 from .lifetime import Counters
-from .state import FINISHED, RUNNING, WAITING, Part, Request, State
+from .routes import end_turn, has_more_turns, skip_failed
+from .state import FINISHED, PAUSED, RUNNING, WAITING, Part, Request, State, limit_of
 from .world import World
 
-__all__ = ["finish_request", "process", "with_request"]
+__all__ = ["finish_request", "process", "stop", "with_request"]
 
 
-def process(world: World, state: State, accepted: int) -> State:
-    """Process the oldest step, which has executed; each of its parts has at most `accepted` drafts accepted."""
+def process(world: World, state: State, accepted: int, failed: tuple[int, int] | None = None) -> State:
+    """Process the oldest step, which has executed; each of its parts has at most `accepted` drafts accepted. `failed`:
+    a request whose KV blocks failed to load, and how many positions before them are valid."""
     step, state = state.steps[0], state._replace(steps=state.steps[1:])
     for part in step.parts:
         # The worker's affair, whatever became of the request meanwhile.
         rejected = part.drafts - min(accepted, part.drafts) if part.sampled == 1 else 0
         state = state._replace(steps=world.rules.shift_readers(world, state.steps, part.request, rejected))
-        if state.requests[part.request].status in (RUNNING, WAITING):
+        if failed is not None and part.request == failed[0]:
+            state = skip_failed(world, state, part, failed[1])
+        elif state.requests[part.request].status in (RUNNING, WAITING, PAUSED):
             state = _process_part(world, state, part, min(accepted, part.drafts))
     return state
 
@@ -37,20 +41,44 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
     if stale == 1 and request.drop == 1:
         drop = 1 if counters.stale > 0 else 0
         return with_request(state, number, request._replace(counters=counters, drop=drop))
+    switches = world.switches
     rejected = part.drafts - accepted if part.sampled == 1 else 0
+    discarded = part.sampled == 1 and request.frames > 0 and state.setup.synchronous == 0
+    if discarded and switches.discard_before_rejection == 1:
+        rejected = 0
     counters = rules.roll_back(counters, rejected, stale)
     book, request = state.book, request._replace(counters=counters)
     if world.guard.site == "at-output":
         book, request = rules.free_pass(world, state.setup, book, request, number)
-    if part.sampled == 1:
-        tokens = world.base + accepted
-        counters = rules.deliver(request.counters, tokens, stale, request.drop, world.asynchronous)
-        request = request._replace(counters=counters)
+    limit = limit_of(state.setup, request, number)
+    if discarded:
+        request = request._replace(frames=request.frames - 1)
+    elif part.sampled == 1:
+        request = _deliver(world, state, request, state.setup.base + accepted, stale, limit)
     state = with_request(state._replace(book=book), number, request)
-    asked = state.setup.requests[number]
-    if request.counters.known >= asked.prompt + asked.outputs:
-        return finish_request(world, state, number)
+    if request.counters.known >= limit and part.sampled == 1 and not discarded:
+        return stop(world, state, number)
     return state
+
+
+def _deliver(world: World, state: State, request: Request, tokens: int, stale: int, limit: int) -> Request:
+    """The sampled and accepted tokens join the known ones; what lies past the stop is cut off."""
+    rules, setup = world.rules, state.setup
+    counters = rules.deliver(request.counters, tokens, stale, request.drop, setup.asynchronous)
+    cut = min(tokens, max(0, counters.known - limit))
+    if cut > 0:
+        counters = rules.trim(counters, cut, stale, world.switches.trim_computed, setup.asynchronous)
+    request = request._replace(counters=counters)
+    if setup.synchronous == 1 and request.status == RUNNING and stale == 0:
+        request = request._replace(decoding=1, drafts=most_drafts(world, setup))
+    return request
+
+
+def stop(world: World, state: State, number: int) -> State:
+    """The request has reached its end: a session's turn, or all of it."""
+    if world.opens("sessions") and has_more_turns(state, number):
+        return end_turn(world, state, number)
+    return finish_request(world, state, number)
 
 
 def with_request(state: State, number: int, request: Request) -> State:
@@ -63,7 +91,13 @@ def finish_request(world: World, state: State, number: int) -> State:
     execute, and their output is ignored. The worker is told with the next step."""
     request = state.requests[number]
     book, request = world.rules.drop_references(world, state.setup, state.book, request, number)
-    gone = Request(status=FINISHED, counters=Counters(0, 0, 0, 0, 0), references=request.references)
+    gone = Request(
+        status=FINISHED,
+        counters=Counters(0, 0, 0, 0, 0),
+        references=request.references,
+        turn=request.turn,
+        extra=request.extra if request.references else (),
+    )
     requests = state.requests[:number] + (gone,) + state.requests[number + 1 :]
     return state._replace(
         requests=requests,

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from .contract import Range
 from .errors import UnknownName
 from .setup import Scope
+from .world import ROUTES
 
 __all__ = ["SCENARIOS", "Scenario", "scenario_named"]
 
@@ -26,7 +27,7 @@ class Scenario:
     """Numbers around the base."""
     small: Scope
     """One small setup of the same shape."""
-    closed: frozenset[str] = frozenset({"preempt", "abort"})
+    closed: frozenset[str] = frozenset(ROUTES) - {"look-ahead"}
     properties: tuple[str, ...] = ("GATHER-AFTER-FREE", "PROGRESS")
     source: str = ""
 

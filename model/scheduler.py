@@ -23,16 +23,15 @@ from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
 from .lifetime import Counters
-from .output import finish_request, process, with_request
-from .setup import Scope, Setup, clamp, request_name, request_number
-from .state import ABSENT, FINISHED, RUNNING, WAITING, Request, State
+from .offers import NONE, WEIGHTS, offered, table_of
+from .output import finish_request, process, stop, with_request
+from .routes import continue_session, failing_part, reset_encoder_cache, reset_prefix_cache
+from .setup import Item, Scope, Setup, clamp, request_name, request_number
+from .state import ABSENT, FINISHED, PAUSED, RUNNING, WAITING, Request, State
 from .worker import execute
 from .world import World
 
 __all__ = ["ALL_ACCEPTED", "SchedulerModel", "initial_state", "most_accepted"]
-
-_NONE = "none"
-
 
 ALL_ACCEPTED = 1 << 30
 """More drafts than any step carries."""
@@ -45,6 +44,18 @@ def most_accepted(state: State, action: Action) -> int | None:
         return ALL_ACCEPTED
     drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
     return None if drafts == 0 else clamp(action.get("accepted", 0), 0, drafts - 1)
+
+
+def never_fits(setup: Setup, items: Iterable[Item]) -> bool:
+    """Whether one of the items can never be encoded: too large for the cache, the encoder budget, or, where it may not
+    be chunked, the step. Encoder-decoder models encode all at once."""
+    sizes = [item.size for item in items]
+    if setup.encoder_decoder == 1:
+        sizes = [sum(sizes)]
+    if any(size > setup.slots or size > setup.encode_limit for size in sizes):
+        return True
+    whole = setup.whole_items == 1 and setup.encoder_decoder == 0
+    return whole and any(item.length > setup.step_limit for item in items)
 
 
 def initial_state(setup: Setup) -> State:
@@ -86,33 +97,8 @@ class SchedulerModel:
     def actions(self, state: State) -> Iterator[Action]:
         """Every action that is worth trying, with every argument that can make a difference."""
         if state.misses:
-            return
-        for number, request in enumerate(state.requests):
-            name = self._names[number]
-            if request.status == ABSENT:
-                yield Action.of("arrive", request=name)
-                if not self.world.any_arrival:
-                    break
-        yield from self._passes(state)
-        if state.steps:
-            yield from self._outputs(state)
-        for number, request in enumerate(state.requests):
-            name = self._names[number]
-            if request.status == RUNNING:
-                if request.decoding == 1:
-                    for drafts in range(most_drafts(self.world, state.setup) + 1):
-                        if drafts != request.drafts:
-                            yield Action.of("speculate", request=name, drafts=drafts)
-                if self._open("preempt"):
-                    yield Action.of("preempt", request=name)
-                yield Action.of("finish", request=name)
-            if request.status in (RUNNING, WAITING) and self._open("abort"):
-                yield Action.of("abort", request=name)
-        for count in range(1, len(state.book.idle) + 1):
-            yield Action.of("evict", count=count)
-        for slots in range(min(state.setup.strangers, state.book.reclaimable + state.book.strangers) + 1):
-            if slots != state.book.strangers:
-                yield Action.of("occupy", slots=slots)
+            return iter(())
+        return offered(self.world, state)
 
     def next_state(self, state: State, action: Action) -> State | Refusal:
         """The state after the action, or the named reason why it is not taken."""
@@ -128,40 +114,12 @@ class SchedulerModel:
     @property
     def action_table(self) -> ActionTable:
         """Action -> argument -> range, from which the machine's rules are generated."""
-        scope = self.scope
-        one = {"request": Choice(self._names)}
-        table: dict[str, dict[str, Range | Choice]] = {"arrive": dict(one)}
-        schedule: dict[str, Range | Choice] = {}
-        if self._open("preempt"):
-            schedule["short_at"] = Choice((*[_NONE] * 3 * len(self._names), *self._names))
-        if "A4" in self.world.relaxed:
-            schedule["omit"] = Choice((_NONE, *self._keys()))
-        table["schedule"] = schedule
-        output: dict[str, Range | Choice] = {}
-        if self.world.reader == "any":
-            output["back"] = Range(0, scope.depth.high * (self.world.base + scope.drafts.high))
-        if self.world.split:
-            table["execute"] = dict(output)
-            output = {}
-        table["accept"] = dict(output)
-        if scope.drafts.high > 0:
-            table["reject"] = {"accepted": Range(0, max(0, scope.drafts.high - 1)), **output}
-            table["speculate"] = {**one, "drafts": Range(0, scope.drafts.high)}
-        table["resume"] = {**one, "kept": Range(0, self._longest())}
-        table["evict"] = {"count": Range(1, max(1, scope.requests * scope.items.high))}
-        if scope.strangers.high > 0:
-            table["occupy"] = {"slots": Range(0, scope.strangers.high)}
-        if self._open("preempt"):
-            table["preempt"] = dict(one)
-        table["finish"] = dict(one)
-        if self._open("abort"):
-            table["abort"] = dict(one)
-        return table
+        return table_of(self.world, self.scope)
 
     @property
     def action_weights(self) -> Mapping[str, int]:
         """How often an action is drawn against the others: what carries a run on, more often than what ends it."""
-        return {"schedule": 4, "accept": 2, "reject": 3, "evict": 2}
+        return WEIGHTS
 
     @property
     def setup_table(self) -> Mapping[str, Range | Choice]:
@@ -171,8 +129,10 @@ class SchedulerModel:
     def initial_state(self, arguments: Mapping[str, Argument]) -> State:
         """The initial state of the setup with these numbers, clamped into the scope."""
         setup = self.scope.setup(arguments)
-        if not self._open("look-ahead"):
+        if not self.world.opens("look-ahead"):
             setup = setup._replace(look_ahead=0)
+        if self.world.policy != "both":
+            setup = setup._replace(by_priority=int(self.world.policy == "priority"))
         return initial_state(setup)
 
     def fair_action(self, state: State) -> Action | None:
@@ -186,68 +146,30 @@ class SchedulerModel:
         if not isinstance(self.next_state(state, schedule), Refusal):
             return schedule
         if not state.steps:
-            return None
+            return self._next_turn(state)
         if self.world.split and state.steps[0].executed == 0:
             return Action.of("execute")
         return Action.of("accept")
+
+    def _next_turn(self, state: State) -> Action | None:
+        for number, request in enumerate(state.requests):
+            if request.status == PAUSED:
+                action = Action.of("continue_session", request=self._names[number])
+                if not isinstance(self.next_state(state, action), Refusal):
+                    return action
+        return None
 
     def fair_bound(self, state: State) -> int:
         """Actions within which the fair run must end: a pass and an output per token that is left, and the steps in
         flight. A preempted request computes everything again."""
         tokens = sum(asked.prompt + 2 * asked.outputs for asked in state.setup.requests)
+        tokens += sum(turn.prompt + 2 * turn.outputs for asked in state.setup.requests for turn in asked.turns)
         return 4 * tokens + 2 * len(state.steps) + 8
 
     # --- helpers ------------------------------------------------------------------------------------------------
 
-    def _open(self, route: str) -> bool:
-        return route not in self.world.closed
-
-    def _keys(self) -> tuple[str, ...]:
-        items = self.scope.requests * self.scope.items.high
-        return tuple(f"k{number}" for number in range(items))
-
-    def _longest(self) -> int:
-        table = self.setup_table
-        spans = [span.high for name, span in table.items() if isinstance(span, Range) and name.startswith("r0_")]
-        base = self.scope.base or {}
-        return max(sum(spans), sum(number for name, number in base.items() if name.startswith("r0_")))
-
-    def _passes(self, state: State) -> Iterator[Action]:
-        omits = [_NONE]
-        if "A4" in self.world.relaxed and state.omitted == 0:
-            omits += [item.key for asked in state.setup.requests for item in asked.items]
-        for omit in omits:
-            extra = {} if omit == _NONE else {"omit": omit}
-            yield Action.of("schedule", **extra)
-            if self._open("preempt"):
-                for number, request in enumerate(state.requests):
-                    if request.status in (RUNNING, WAITING):
-                        yield Action.of("schedule", short_at=self._names[number], **extra)
-        for number in state.waiting:
-            for kept in range(1, state.requests[number].counters.known):
-                yield Action.of("resume", request=self._names[number], kept=kept)
-
-    def _outputs(self, state: State) -> Iterator[Action]:
-        step = next((step for step in state.steps if step.executed == 0), state.steps[0])
-        reach = max((part.start - part.lowest for part in step.parts), default=0)
-        backs = range(reach + 1) if self.world.reader == "any" else range(1)
-        extras = [{"back": back} if back else {} for back in backs]
-        if self.world.split:
-            if step.executed == 0:
-                for extra in extras:
-                    yield Action.of("execute", **extra)
-            if state.steps[0].executed == 0:
-                return
-            extras = [{}]
-        for extra in extras:
-            yield Action.of("accept", **extra)
-        drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
-        for accepted in range(drafts):
-            for extra in extras:
-                yield Action.of("reject", accepted=accepted, **extra)
-
     def _subject(self, state: State, action: Action) -> int | None:
-        return request_number(action.get("request", _NONE), len(state.requests))
+        return request_number(action.get("request", NONE), len(state.requests))
 
     # --- one handler per action -----------------------------------------------------------------------------
 
@@ -260,17 +182,19 @@ class SchedulerModel:
         if number > 0 and state.requests[number - 1].status == ABSENT and not self.world.any_arrival:
             return Refusal("not-its-turn")
         asked, setup = state.setup.requests[number], state.setup
-        for item in asked.items:
-            whole = setup.whole_items == 1 and item.length > setup.step_limit
-            if item.size > setup.slots or item.size > setup.encode_limit or whole:
-                return Refusal("never-fits")
+        if never_fits(setup, asked.items):
+            return Refusal("never-fits")
+        if setup.diffusion == 1 and (self.world.switches.diffusion == 0 or most_drafts(self.world, setup) == 0):
+            return Refusal("never-samples")
+        if setup.encoder_decoder == 1 and self.world.switches.encoder_decoder == 0:
+            return Refusal("no-encoder-decoder-models")
         request = Request(WAITING, Counters(0, 0, 0, 0, asked.prompt))
         return with_request(state, number, request)._replace(waiting=(*state.waiting, number))
 
     def _schedule(self, state: State, action: Action) -> State | Refusal:
         short_at = None
-        if self._open("preempt"):
-            short_at = request_number(action.get("short_at", _NONE), len(state.requests))
+        if self.world.opens("preempt"):
+            short_at = request_number(action.get("short_at", NONE), len(state.requests))
         return run_pass(self.world, state, short_at, None, 0, self._omit(action))
 
     def _resume(self, state: State, action: Action) -> State | Refusal:
@@ -278,11 +202,13 @@ class SchedulerModel:
         if number is None or state.requests[number].status != WAITING:
             return Refusal("not-waiting")
         kept = clamp(action.get("kept", 0), 0, state.requests[number].counters.known - 1)
+        if state.setup.encoder_decoder == 1:
+            kept = 0  # no prefix is cached for these models
         return run_pass(self.world, state, None, number, kept, self._omit(action))
 
     def _omit(self, action: Action) -> str | None:
-        omit = action.get("omit", _NONE) if "A4" in self.world.relaxed else _NONE
-        return str(omit) if omit != _NONE else None
+        omit = action.get("omit", NONE) if "A4" in self.world.relaxed else NONE
+        return str(omit) if omit != NONE else None
 
     def _execute(self, state: State, action: Action) -> State | Refusal:
         if not self.world.split:
@@ -314,7 +240,9 @@ class SchedulerModel:
             return Refusal("nothing-to-reject")
         return self._process(state, action, most)
 
-    def _process(self, state: State, action: Action, accepted: int) -> State | Refusal:
+    def _process(
+        self, state: State, action: Action, accepted: int, failed: tuple[int, int] | None = None
+    ) -> State | Refusal:
         if not state.steps:
             return Refusal("pipeline-empty")
         if state.steps[0].executed == 0:
@@ -323,7 +251,7 @@ class SchedulerModel:
             state = execute(self.world, state, clamp(action.get("back", 0), 0, 1 << 30))
             if state.misses:
                 return state
-        return process(self.world, state, accepted)
+        return process(self.world, state, accepted, failed)
 
     def _speculate(self, state: State, action: Action) -> State | Refusal:
         number = self._subject(state, action)
@@ -338,7 +266,7 @@ class SchedulerModel:
         return with_request(state, number, request._replace(drafts=drafts))
 
     def _preempt(self, state: State, action: Action) -> State | Refusal:
-        if not self._open("preempt"):
+        if not self.world.opens("preempt"):
             return Refusal("route-closed")
         number = self._subject(state, action)
         if number is None or state.requests[number].status != RUNNING:
@@ -349,17 +277,53 @@ class SchedulerModel:
         number = self._subject(state, action)
         if number is None or state.requests[number].status != RUNNING:
             return Refusal("not-running")
-        if state.requests[number].counters.known <= state.setup.requests[number].prompt:
+        if state.requests[number].counters.known <= self._prompt(state, number):
             return Refusal("no-output-yet")
-        return finish_request(self.world, state, number)
+        return stop(self.world, state, number)
+
+    def _prompt(self, state: State, number: int) -> int:
+        """Known tokens before the first output of the present turn."""
+        request, asked = state.requests[number], state.setup.requests[number]
+        return asked.prompt if request.turn == 0 else request.limit - asked.turns[request.turn - 1].outputs
 
     def _abort(self, state: State, action: Action) -> State | Refusal:
-        if not self._open("abort"):
+        if not self.world.opens("abort"):
             return Refusal("route-closed")
         number = self._subject(state, action)
-        if number is None or state.requests[number].status not in (RUNNING, WAITING):
+        if number is None or state.requests[number].status not in (RUNNING, WAITING, PAUSED):
             return Refusal("not-there")
         return finish_request(self.world, state, number)
+
+    def _reset_prefix_cache(self, state: State, action: Action) -> State | Refusal:  # noqa: ARG002
+        if not self.world.opens("reset-prefix-cache"):
+            return Refusal("route-closed")
+        return reset_prefix_cache(self.world, state)
+
+    def _reset_encoder_cache(self, state: State, action: Action) -> State | Refusal:  # noqa: ARG002
+        if not self.world.opens("reset-encoder-cache"):
+            return Refusal("route-closed")
+        return reset_encoder_cache(self.world, state)
+
+    def _fail_kv_load(self, state: State, action: Action) -> State | Refusal:
+        if not self.world.opens("kv-load-failure"):
+            return Refusal("route-closed")
+        number = self._subject(state, action)
+        part = None if number is None else failing_part(state, number)
+        if number is None or part is None:
+            return Refusal("nothing-was-loaded")
+        valid = clamp(action.get("valid", 0), 0, part.start - 1)
+        return self._process(state, action, ALL_ACCEPTED, (number, valid))
+
+    def _continue_session(self, state: State, action: Action) -> State | Refusal:
+        if not self.world.opens("sessions"):
+            return Refusal("route-closed")
+        number = self._subject(state, action)
+        if number is None:
+            return Refusal("unknown-request")
+        after = continue_session(self.world, state, number)
+        if not isinstance(after, Refusal) and never_fits(after.setup, after.requests[number].extra):
+            return Refusal("never-fits")
+        return after
 
     def _evict(self, state: State, action: Action) -> State | Refusal:
         if not state.book.idle:
@@ -396,4 +360,8 @@ _HANDLERS = {
     "reject": SchedulerModel._reject,
     "finish": SchedulerModel._finish,
     "abort": SchedulerModel._abort,
+    "reset_prefix_cache": SchedulerModel._reset_prefix_cache,
+    "reset_encoder_cache": SchedulerModel._reset_encoder_cache,
+    "fail_kv_load": SchedulerModel._fail_kv_load,
+    "continue_session": SchedulerModel._continue_session,
 }

@@ -4,13 +4,18 @@ Belongs here: what a run is given and never changes: requests with their items, 
 scheduler behaves is in `world` and `profiles`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from .contract import Argument, Choice, Range
-from .errors import OutOfRange
+from .errors import OutOfRange, UnknownName
 
-__all__ = ["NO_LIMIT", "Item", "RequestSetup", "Scope", "Setup", "clamp", "key_name", "request_name", "request_number"]
+__all__ = ["MODE_WORDS", "NO_LIMIT", "PLAIN", "Item", "RequestSetup", "Scope", "Setup", "Turn"]
+__all__ += ["clamp", "key_name", "keys_of", "mode_numbers", "request_name", "request_number"]
+
+PLAIN = "plain"
+MODE_WORDS = {"synchronous": "synchronous", "diffusion": "diffusion", "encoder-decoder": "encoder_decoder"}
+"""Mode -> the number of a setup that it sets to 1. Without any: asynchronous scheduling of a decoder model."""
 
 NO_LIMIT = 0
 """A chunk cap or encoder budget of 0 means that there is none."""
@@ -34,6 +39,17 @@ class Item(NamedTuple):
         return self.start + self.length
 
 
+class Turn(NamedTuple):
+    """What a resumable session asks for once the turn before has ended."""
+
+    prompt: int
+    """Prompt tokens that it adds."""
+    outputs: int
+    """Most output tokens of the turn."""
+    items: tuple[Item, ...] = ()
+    """Their start is counted from the first added token."""
+
+
 class RequestSetup(NamedTuple):
     """What a client asks for."""
 
@@ -45,6 +61,8 @@ class RequestSetup(NamedTuple):
     """In order of their start; they do not overlap."""
     priority: int = 0
     """Less is more urgent; counts only under the priority policy, where equals go by arrival."""
+    turns: tuple[Turn, ...] = ()
+    """Further turns of a resumable session."""
 
 
 class Setup(NamedTuple):
@@ -69,6 +87,24 @@ class Setup(NamedTuple):
     """1: an item may not be split over two chunks (chunked multimodal input disabled)."""
     strangers: int = 0
     """Most slots that requests outside the model may hold at a time."""
+    by_priority: int = 0
+    """1: the priority policy; 0: first come, first served."""
+    synchronous: int = 0
+    """1: nothing is promised, drafts arrive with the output, `depth` is the number of pipeline stages."""
+    diffusion: int = 0
+    """1: a step samples nothing beside its drafts."""
+    encoder_decoder: int = 0
+    """1: an encoder-decoder model (Whisper): no sharing, all items at computed = 0."""
+
+    @property
+    def asynchronous(self) -> int:
+        """1: asynchronous scheduling, which promises outputs."""
+        return 1 - self.synchronous
+
+    @property
+    def base(self) -> int:
+        """Tokens sampled per step beside the drafts: 1, or 0 for diffusion models."""
+        return 1 - self.diffusion
 
     @property
     def encode_limit(self) -> int:
@@ -79,6 +115,12 @@ class Setup(NamedTuple):
     def step_limit(self) -> int:
         """Tokens of one request per step."""
         return self.budget if self.chunk_cap == NO_LIMIT else min(self.budget, self.chunk_cap)
+
+
+def keys_of(setup: Setup) -> set[str]:
+    """Every key that a request of the setup has in some turn."""
+    keys = {item.key for asked in setup.requests for item in asked.items}
+    return keys | {item.key for asked in setup.requests for turn in asked.turns for item in turn.items}
 
 
 def request_name(number: int) -> str:
@@ -135,6 +177,13 @@ class Scope(NamedTuple):
     depth: Range = Range(2, 2)
     whole_items: Range = Range(0, 1)
     strangers: Range = Range(0, 3)
+    turns: Range = Range(1, 1)
+    """Turns of a request: more than 1 is a resumable session."""
+    by_priority: Range = Range(0, 0)
+    """0: first come, first served; 1: the priority policy."""
+    modes: tuple[str, ...] = (PLAIN,)
+    """The modes that are drawn from: `plain`, or names of `MODE_WORDS`, several joined by `+`. One that is named more
+    often is drawn more often."""
     base: Mapping[str, int] | None = None
     """The numbers that are always tried (a scenario's), by the names of `table`."""
 
@@ -156,9 +205,27 @@ class Scope(NamedTuple):
                 table[f"{name}_priority"] = self.priority
             table[f"{name}_prompt" if self.anywhere else f"{name}_tail"] = self.prompt if self.anywhere else self.tail
             table[f"{name}_outputs"] = self.outputs
+            table |= self._turns_table(request)
         for name in ("slots", "budget", "encoder_budget", "chunk_cap", "drafts", "look_ahead", "depth", "whole_items"):
             table[name] = getattr(self, name)
         table["strangers"] = self.strangers
+        if self.by_priority.high > self.by_priority.low:
+            table["by_priority"] = self.by_priority
+        if len(set(self.modes)) > 1:
+            table["mode"] = Choice(self.modes)
+        return table
+
+    def _turns_table(self, request: int) -> dict[str, Range | Choice]:
+        name = request_name(request)
+        table: dict[str, Range | Choice] = {}
+        if self.turns.high > self.turns.low:
+            table[f"{name}_turns"] = self.turns
+        for turn in range(1, self.turns.high):
+            table[f"{name}_turn{turn}_lead"] = self.lead
+            table[f"{name}_turn{turn}_length"] = Range(0, self.length.high)
+            if self.shared.high > 0:
+                table[f"{name}_turn{turn}_key"] = Range(0, (request + 1) * (self.items.high + turn))
+            table[f"{name}_turn{turn}_tail"] = self.tail
         return table
 
     def lead_of(self, item: int) -> Range:
@@ -172,7 +239,7 @@ class Scope(NamedTuple):
     def setup(self, arguments: Mapping[str, Argument]) -> Setup:
         """The setup with these numbers; missing ones take their lowest, others are clamped into their range.
 
-        An item takes as many slots as it has tokens. Keys are distinct.
+        An item takes as many slots as it has tokens. Keys are distinct unless drawn otherwise.
         """
         if self.base is not None and arguments.get("numbers", "base") == "base":
             numbers: Mapping[str, Argument] = self.base
@@ -182,9 +249,13 @@ class Scope(NamedTuple):
             table = {name: span for name, span in self.table().items() if isinstance(span, Range)}
 
         def number(name: str) -> int:
+            if "_key" in name and (alone or name not in table):
+                return 0  # keys are not shared
             span = table.get(name, self.items)  # the one number that is not drawn where its range is a single one
             return clamp(numbers.get(name, span.low), span.low, span.high)
 
+        mode = mode_numbers(str(numbers.get("mode", self.modes[0])) if len(set(self.modes)) > 1 else self.modes[0])
+        alone = mode["encoder_decoder"] == 1  # nothing is shared, and a session would begin its items past position 0
         requests = []
         lengths: list[int] = []  # of each key so far
         for request in range(self.requests):
@@ -193,30 +264,62 @@ class Scope(NamedTuple):
             end = 0
             for item in range(number(f"{name}_items")):
                 start = end + number(f"{name}_lead{item}")
-                key = len(lengths)
-                if f"{name}_key{item}" in table:
-                    # The lowest draw is a key of its own, so that a run shrinks to distinct keys.
-                    back = number(f"{name}_key{item}")
-                    key = key if back == 0 or back > len(lengths) else len(lengths) - back
-                if key == len(lengths):
-                    lengths.append(number(f"{name}_length{item}"))
-                items.append(Item(start, lengths[key], key_name(key), lengths[key]))
-                end = start + lengths[key]
+                items.append(_item(start, number(f"{name}_length{item}"), number(f"{name}_key{item}"), lengths))
+                end = items[-1].end
             prompt = number(f"{name}_prompt") if self.anywhere else end + number(f"{name}_tail")
             urgency = number(f"{name}_priority") if f"{name}_priority" in table else self.priority.low
-            requests.append(RequestSetup(max(1, prompt), number(f"{name}_outputs"), tuple(items), urgency))
+            outputs = number(f"{name}_outputs")
+            count = number(f"{name}_turns") if self.turns.high > self.turns.low else self.turns.low
+            count = 1 if alone else count
+            turns = tuple(_turn(f"{name}_turn{turn}", number, outputs, lengths) for turn in range(1, count))
+            requests.append(RequestSetup(max(1, prompt), outputs, tuple(items), urgency, turns))
         # Room for the largest item, as far as the scope has it: a request that can never fit says nothing.
-        largest = max((item.length for asked in requests for item in asked.items), default=1)
-        plain = {name: number(name) for name in Setup._fields if name != "requests"}
+        largest = max(lengths, default=1)
+        plain = {
+            name: number(name)
+            for name in Setup._fields
+            if name not in ("requests", "by_priority", *MODE_WORDS.values())
+        }
+        plain["by_priority"] = number("by_priority") if "by_priority" in table else self.by_priority.low
+        plain |= mode
         needed = {"slots": largest, "budget": largest if plain["whole_items"] == 1 else 1}
         if plain["encoder_budget"] != NO_LIMIT:
             needed["encoder_budget"] = largest
         for name, least in needed.items():
             plain[name] = max(plain[name], min(least, table[name].high))
+        if plain["diffusion"] == 1:
+            plain["drafts"] = max(plain["drafts"], min(1, table["drafts"].high))  # otherwise nothing is ever sampled
         if self.anywhere:
             # An item that reaches past the prompt cannot be asked to fit one chunk whole: it would wait for ever.
             plain["whole_items"] = 0
         return Setup(requests=tuple(requests), **plain)
+
+
+def _item(start: int, length: int, back: int, lengths: list[int]) -> Item:
+    """An item whose key is the one `back` before it, or a new one (0, or too far back: the lowest draw is a key of its
+    own, so that a run shrinks to distinct keys). It has its key's length; `lengths` are those of the keys so far."""
+    key = len(lengths) - back if 0 < back <= len(lengths) else len(lengths)
+    if key == len(lengths):
+        lengths.append(length)
+    return Item(start, lengths[key], key_name(key), lengths[key])
+
+
+def _turn(name: str, number: Callable[[str], int], outputs: int, lengths: list[int]) -> Turn:
+    """A later turn: text, at most one item (none where its length is 0), text."""
+    lead, length, tail = (number(f"{name}_{part}") for part in ("lead", "length", "tail"))
+    items: tuple[Item, ...] = ()
+    if length > 0:
+        items = (_item(lead, length, number(f"{name}_key"), lengths),)
+    return Turn(max(1, lead + sum(item.length for item in items) + tail), outputs, items)
+
+
+def mode_numbers(mode: str) -> dict[str, int]:
+    """The numbers of a setup that a mode fixes. Raises `UnknownName` with the known modes."""
+    words = [] if mode == PLAIN else mode.split("+")
+    for word in words:
+        if word not in MODE_WORDS:
+            raise UnknownName("mode", word, (PLAIN, *MODE_WORDS))
+    return {name: int(word in words) for word, name in MODE_WORDS.items()}
 
 
 def check_scope(scope: Scope) -> None:

@@ -7,13 +7,15 @@ live on. Requests and items are numbered from 0 inside; reports and traces show 
 from typing import NamedTuple
 
 from .lifetime import Counters
-from .setup import Setup
+from .setup import Item, Setup
 
-__all__ = ["ABSENT", "FINISHED", "RUNNING", "WAITING", "Book", "Entry", "Miss", "Part", "Request", "State", "Step"]
+__all__ = ["ABSENT", "FINISHED", "PAUSED", "RUNNING", "WAITING"]
+__all__ += ["Book", "Entry", "Miss", "Part", "Request", "State", "Step", "items_of", "limit_of"]
 
 ABSENT = "absent"
 WAITING = "waiting"
 RUNNING = "running"
+PAUSED = "paused"
 FINISHED = "finished"
 
 
@@ -21,7 +23,8 @@ class Request(NamedTuple):
     """The scheduler's view of one request."""
 
     status: str
-    """absent (not arrived), waiting (new or preempted), running or finished."""
+    """absent (not arrived), waiting (new, preempted, or begun its next turn), running, paused (between two turns of a
+    session) or finished."""
     counters: Counters
     drafts: int = 0
     """Draft tokens attached to its next decode step."""
@@ -30,9 +33,21 @@ class Request(NamedTuple):
     references: tuple[int, ...] = ()
     """Numbers of its items whose entries it references, ascending."""
     drop: int = 0
-    """1: its stale outputs vanish instead of being delivered (prefix-cache reset)."""
+    """1: its stale outputs vanish instead of being delivered (prefix-cache reset, end of a turn)."""
     seen: tuple[int, ...] = ()
     """Items it once referenced; kept only where assumption A2 is relaxed."""
+    turn: int = 0
+    """Turns of its session that have ended and been continued."""
+    extra: tuple[Item, ...] = ()
+    """Items that came with later turns; they are numbered after the first turn's."""
+    limit: int = 0
+    """Known tokens at which the present turn ends; 0: the first turn's, from the setup."""
+    frames: int = 0
+    """Outputs still to be discarded after a prefix-cache reset (0.12.0 to 0.26)."""
+    lost: int = 0
+    """1: its session is in no queue any more (up to 0.32, a turn that ended by a stale output)."""
+    rebase: int = 0
+    """1: the worker takes its next step as the first of a new admission."""
 
 
 class Entry(NamedTuple):
@@ -60,6 +75,8 @@ class Book(NamedTuple):
     """Free slots and those of idle entries."""
     strangers: int = 0
     """Slots held by requests outside the model."""
+    due: tuple[str, ...] = ()
+    """Of encoder-decoder models: keys of the last pass's encodes, which the next step tells the worker to drop."""
 
 
 class Part(NamedTuple):
@@ -81,7 +98,9 @@ class Part(NamedTuple):
     first: int = 0
     """1: the first step of its admission."""
     live: int = 1
-    """0 once the request was preempted, finished or aborted after this dispatch."""
+    """0 once the request was preempted, finished or aborted, or its turn ended, after this dispatch."""
+    extra: tuple[Item, ...] = ()
+    """The items of later turns that the request had at dispatch: a step reads the item list of its dispatch."""
 
 
 class Step(NamedTuple):
@@ -93,6 +112,8 @@ class Step(NamedTuple):
     drop: tuple[str, ...]
     """Keys that the worker is to drop first."""
     executed: int = 0
+    clear: int = 0
+    """1: right after this step the worker empties its shelf (encoder-cache reset)."""
 
 
 class Miss(NamedTuple):
@@ -126,3 +147,14 @@ class State(NamedTuple):
     """Not empty: the engine died in the last step executed."""
     omitted: int = 0
     """1: the one encode that the environment may leave out (A4 relaxed) was left out."""
+
+
+def items_of(setup: Setup, request: Request, number: int) -> tuple[Item, ...]:
+    """The items of request `number`, those of later turns last."""
+    return setup.requests[number].items + request.extra
+
+
+def limit_of(setup: Setup, request: Request, number: int) -> int:
+    """Known tokens at which the request, or its present turn, ends."""
+    asked = setup.requests[number]
+    return request.limit or asked.prompt + asked.outputs

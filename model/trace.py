@@ -11,7 +11,7 @@ scenario, ...), and `setup`, its exact numbers. Each state's `#meta`: `index`, `
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 from .contract import Action
 from .errors import BadTrace
 from .itf import itf_text, load_itf, parse_itf, quoted, value_from_itf, value_to_itf
-from .setup import NO_LIMIT, Item, RequestSetup, Setup
+from .setup import MODE_WORDS, NO_LIMIT, Item, RequestSetup, Setup, Turn
 
 __all__ = [
     "FORMAT",
@@ -44,6 +44,7 @@ MOST_NUMBER = 1_000_000
 MOST_REQUESTS = 100
 MOST_ITEMS = 1_000
 """Items of all requests together."""
+MOST_TURNS = 100
 MOST_PASSES = 20_000
 """Passes that the fair run of a setup may need; a setup that needs more would keep a replay busy for minutes."""
 
@@ -221,15 +222,21 @@ def _is_whole(value: Any) -> bool:
 
 def setup_to_plain(setup: Setup) -> dict[str, Any]:
     """The exact numbers of a setup as JSON values, by the names of its fields."""
-    requests = [{**asked._asdict(), "items": [item._asdict() for item in asked.items]} for asked in setup.requests]
+    requests = [
+        {**_plain_items(asked), "turns": [_plain_items(turn) for turn in asked.turns]} for asked in setup.requests
+    ]
     return {**setup._asdict(), "requests": requests}
+
+
+def _plain_items(asked: RequestSetup | Turn) -> dict[str, Any]:
+    return {**asked._asdict(), "items": [item._asdict() for item in asked.items]}
 
 
 def setup_from_plain(plain: Any, where: str) -> Setup:
     """Read back what `setup_to_plain` wrote. Raises `BadTrace` where a number is missing, absurd or contradictory."""
     at = f"{where}: the setup"
     lowest = {"budget": 1, "depth": 1}
-    highest = {"depth": 1_000, "whole_items": 1}
+    highest = {"depth": 1_000, "whole_items": 1, "by_priority": 1, **dict.fromkeys(MODE_WORDS.values(), 1)}
     fields = _members(plain, Setup, at)
     numbers = {
         name: _number(fields[name], lowest.get(name, 0), highest.get(name, MOST_NUMBER), f"{at}'s {name}")
@@ -252,6 +259,20 @@ def _request(plain: Any, at: str) -> RequestSetup:
         outputs=_number(fields["outputs"], 1, MOST_NUMBER, f"{at}: outputs"),
         items=tuple(_item(item, f"{at}, item{place}") for place, item in enumerate(items)),
         priority=_number(fields["priority"], 0, MOST_NUMBER, f"{at}: priority"),
+        turns=tuple(
+            _turn(turn, f"{at}, turn {place}")
+            for place, turn in enumerate(_list(list(fields["turns"]), 0, MOST_TURNS, f"the turns of {at}"), 1)
+        ),
+    )
+
+
+def _turn(plain: Any, at: str) -> Turn:
+    fields = _members(plain, Turn, at)
+    items = _list(list(fields["items"]), 0, MOST_ITEMS, f"the items of {at}")
+    return Turn(
+        prompt=_number(fields["prompt"], 1, MOST_NUMBER, f"{at}: prompt"),
+        outputs=_number(fields["outputs"], 1, MOST_NUMBER, f"{at}: outputs"),
+        items=tuple(_item(item, f"{at}, item{place}") for place, item in enumerate(items)),
     )
 
 
@@ -271,23 +292,30 @@ def _item(plain: Any, at: str) -> Item:
 
 def _check_items(setup: Setup, at: str) -> None:
     sizes: dict[str, int] = {}
-    for place, asked in enumerate(setup.requests):
+    for place, turn, asked in _every_turn(setup):
         end = 0
         for number, item in enumerate(asked.items):
-            name = f"r{place}, item{number} [{item.start},{item.end})"
+            name = f"r{place}, {turn}item{number} [{item.start},{item.end})"
             if item.start < end:
                 raise BadTrace(f"{at}: {name} begins before the item in front of it ends, at {end}.")
             end = item.end
             if sizes.setdefault(item.key, item.size) != item.size:
                 raise BadTrace(f"{at}: {name} takes {item.size} slots, but its key took {sizes[item.key]} before.")
-    count = sum(len(asked.items) for asked in setup.requests)
+    count = sum(len(asked.items) for _, _, asked in _every_turn(setup))
     if count > MOST_ITEMS:
         raise BadTrace(f"{at} has {count:,} items; at most {MOST_ITEMS:,} are replayed.")
 
 
+def _every_turn(setup: Setup) -> Iterator[tuple[int, str, RequestSetup | Turn]]:
+    for place, asked in enumerate(setup.requests):
+        yield place, "", asked
+        for number, turn in enumerate(asked.turns, 1):
+            yield place, f"turn {number}, ", turn
+
+
 def _check_length(setup: Setup, at: str) -> None:
     step = setup.budget if setup.chunk_cap == NO_LIMIT else setup.step_limit
-    passes = sum(-(-asked.prompt // step) + asked.outputs for asked in setup.requests)
+    passes = sum(-(-asked.prompt // step) + asked.outputs for _, _, asked in _every_turn(setup))
     if passes > MOST_PASSES:
         raise BadTrace(f"{at} needs {passes:,} passes to finish; at most {MOST_PASSES:,} are replayed.")
 

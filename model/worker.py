@@ -14,7 +14,7 @@ from .setup import Item, Setup
 from .state import Miss, Part, State, Step
 from .world import World
 
-__all__ = ["execute", "gather", "shelve", "shift_readers"]
+__all__ = ["clear_shelf", "execute", "gather", "shelve", "shift_readers"]
 
 
 def shelve(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:  # noqa: ARG001
@@ -28,25 +28,38 @@ def shelve(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:
 def gather(world: World, setup: Setup, shelf: tuple[str, ...], part: Part, back: int) -> tuple[Miss, ...]:
     """The reads of one request's part that find nothing on the shelf; `back` counts only under reader `any`."""
     begin = part.start
+    if setup.encoder_decoder == 1:
+        # Cross attention reads an encoder output in the step that encodes it, and keeps what it needs.
+        if begin > 0:
+            return ()
+        every = setup.requests[part.request].items + part.extra
+        return tuple(
+            Miss(part.request, index, "target", 0, part.tokens)
+            for index, item in enumerate(every)
+            if item.key not in shelf
+        )
     if world.reader == "true":
         begin = world.rules.reader_start(part.start, part.rejected)
     elif world.reader == "any":
         begin = max(part.lowest, part.start - back)
     end = begin + part.tokens
-    misses = _absent(setup, shelf, part.request, "target", begin, end, None)
+    misses = _absent(setup, shelf, part, "target", begin, end, None)
     if setup.look_ahead > 0:
         tolerated_from = end if world.switches.tolerate_look_ahead == 1 else None
         ahead = setup.look_ahead
-        misses += _absent(setup, shelf, part.request, "draft", begin + ahead, end + ahead, tolerated_from)
+        misses += _absent(setup, shelf, part, "draft", begin + ahead, end + ahead, tolerated_from)
     return misses
 
 
 def _absent(
-    setup: Setup, shelf: tuple[str, ...], number: int, reader: str, low: int, high: int, tolerated_from: int | None
+    setup: Setup, shelf: tuple[str, ...], part: Part, reader: str, low: int, high: int, tolerated_from: int | None
 ) -> tuple[Miss, ...]:
+    items = setup.requests[part.request].items
+    if part.extra:
+        items += part.extra
     return tuple(
-        Miss(number, index, reader, low, high)
-        for index, item in enumerate(setup.requests[number].items)
+        Miss(part.request, index, reader, low, high)
+        for index, item in enumerate(items)
         if item.key not in shelf and _reads(item, low, high, tolerated_from)
     )
 
@@ -64,8 +77,21 @@ def execute(world: World, state: State, back: int) -> State:
     step = state.steps[at]
     shelf = world.rules.shelve(world, state.shelf, step)
     misses = tuple(miss for part in step.parts for miss in world.rules.gather(world, state.setup, shelf, part, back))
-    steps = state.steps[:at] + (step._replace(executed=1),) + state.steps[at + 1 :]
+    if step.clear == 1:
+        shelf = ()
+    steps = state.steps[:at] + (step._replace(executed=1, clear=0),) + state.steps[at + 1 :]
     return state._replace(steps=steps, shelf=shelf, misses=misses)
+
+
+def clear_shelf(world: World, state: State) -> State:  # noqa: ARG001
+    """The encoder cache is reset: the worker empties its shelf after all steps dispatched so far, before the next."""
+    waiting = [at for at, step in enumerate(state.steps) if step.executed == 0]
+    if not waiting:
+        return state._replace(shelf=())
+    last = waiting[-1]
+    return state._replace(
+        steps=state.steps[:last] + (state.steps[last]._replace(clear=1),) + state.steps[last + 1 :],
+    )
 
 
 def shift_readers(world: World, steps: tuple[Step, ...], number: int, rejected: int) -> tuple[Step, ...]:

@@ -25,11 +25,17 @@ ASSUMPTIONS = {
 ROUTES = {
     "preempt": "a running request loses its KV blocks, in a pass or between two, and resumes",
     "abort": "the client goes away",
+    "reset-prefix-cache": "every running request is preempted at once, and may resume beside its stale output",
+    "reset-encoder-cache": "the book is emptied at once, the worker's shelf in its turn",
+    "kv-load-failure": "KV blocks that were to be loaded are invalid: computed falls back",
+    "sessions": "a turn ends, and the request goes on with more prompt and items",
     "look-ahead": "a drafter reads past the window of its step",
 }
 """The routes by which references and counters change out of the ordinary. Each can be closed."""
 
-Policy = Literal["fcfs", "priority"]
+Policy = Literal["fcfs", "priority", "both"]
+"""In which order the waiting queue is served, and who is the victim; `both`: each setup says (`Setup.by_priority`)."""
+
 Reader = Literal["checked", "true", "any"]
 """Where a worker starts to read: at the scheduler's start; at the true start; anywhere from confirmed to the start."""
 
@@ -53,6 +59,25 @@ class Switches:
     second_reference: int = 1
     take_back_encodes: int = 1
     drafts_when_asynchronous: int = 1
+    reset_running: int = 1
+    discard_counts: int = 0
+    discard_before_rejection: int = 1
+    encoder_reset: int = 1
+    kv_recompute: int = 1
+    settle_kv_failure: int = 1
+    sessions: int = 1
+    settle_turn: int = 1
+    keep_outputs: int = 1
+    trim_computed: int = 1
+    drop_after_use: int = 1
+    credit_once: int = 1
+    go_on_after_self: int = 1
+    requeue_stopped: int = 1
+    held_first: int = 1
+    pad_admission: int = 1
+    pad_when_alone: int = 1
+    encoder_decoder: int = 1
+    diffusion: int = 1
 
 
 class Gated(NamedTuple):
@@ -86,6 +111,11 @@ class Rules:
     preempt: Callable[[Counters, int], Counters]
     admit: Callable[[Counters, int], Counters]
     reader_start: Callable[[int, int], int]
+    reset: Callable[[Counters, int], Counters]
+    fail_kv: Callable[[Counters, int, int], Counters]
+    trim: Callable[[Counters, int, int, int, int], Counters]
+    end_turn: Callable[[Counters, int], Counters]
+    continue_turn: Callable[[Counters, int, int], Counters]
     # book
     hit: Callable[["World", Book, str, int], Book | None]
     make_room: Callable[["World", Book, int, int], Book | None]
@@ -106,6 +136,16 @@ class Rules:
     shelve: Callable[["World", tuple[str, ...], Step], tuple[str, ...]]
     gather: Callable[["World", Setup, tuple[str, ...], Part, int], tuple[Miss, ...]]
     shift_readers: Callable[["World", tuple[Step, ...], int, int], tuple[Step, ...]]
+    clear_shelf: Callable[["World", State], State]
+
+
+_NEEDS = {
+    "reset-prefix-cache": "reset_running",
+    "reset-encoder-cache": "encoder_reset",
+    "kv-load-failure": "kv_recompute",
+    "sessions": "sessions",
+}
+"""Route -> the switch without which a release has no such route."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +161,17 @@ class World:
     """`checked` unless A3 is relaxed."""
     closed: frozenset[str] = frozenset()
     """Closed routes, of `ROUTES`."""
-    policy: Policy = "fcfs"
-    asynchronous: int = 1
-    base: int = 1
-    """Tokens sampled per step beside the drafts (0 for diffusion models)."""
+    policy: Policy = "both"
+    """Which policies its setups may have."""
     split: bool = False
     """Execute and process as two actions; False: one, since nothing can fall between (see `scheduler`)."""
     any_arrival: bool = False
     """Requests arrive in any order; False: in that of their numbers (see `scheduler` for where that is sound)."""
+
+    def opens(self, route: str) -> bool:
+        """Whether the route is open: not closed, and the release has it."""
+        there = _NEEDS.get(route)
+        return route not in self.closed and (there is None or getattr(self.switches, there) == 1)
 
     @property
     def condition(self) -> Callable[[Counters, int, int], bool]:

@@ -26,7 +26,7 @@ def asks(prompt: int, *items: tuple[int, int, str], outputs: int = 1, priority: 
 
 
 def model_of(profile: str, *requests: RequestSetup, policy: str = "fcfs", **numbers: int) -> FixedModel:
-    setup = Setup(requests, **{"slots": 4, "budget": 8, **numbers})
+    setup = Setup(requests, **{"slots": 4, "budget": 8, "by_priority": int(policy == "priority"), **numbers})
     model = FixedModel(world(profile, policy=policy), [setup])
     model.scope = model.scope._replace(requests=len(requests))
     model._names = tuple(f"r{number}" for number in range(len(requests)))

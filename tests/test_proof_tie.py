@@ -95,7 +95,7 @@ def test_every_lemma_holds_in_every_state_of_random_runs():
     model = SchedulerModel(
         worlds.world("repaired", guard="confirmed", reader="any", relaxed=("A3",)), Scope(anywhere=True, outputs=LONG)
     )
-    terms = terms_of(model.world)
+    terms = terms_of(model.world, next(iter(model.initial_states())).setup)
     seen = 0
     for seed in range(60):
         for _, _, state in steps_of(model, seed):
@@ -191,7 +191,7 @@ def test_an_encode_that_never_reaches_the_shelf_is_caught():
 
 
 def test_one_abstract_step_can_be_checked_by_itself():
-    terms = terms_of(worlds.world("repaired", guard="confirmed"))
+    terms = terms_of(worlds.world("repaired", guard="confirmed"), worlds.setup([(0, 2)], 3))
     model = worlds.fixed("repaired", worlds.setup([(0, 3)], 4, budget=2))
     state = model.initial_state({})
     for text in ("arrive(request=r0)", "schedule()"):

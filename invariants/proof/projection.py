@@ -125,7 +125,7 @@ def project(world: World, state: State, request: int, item: int, tracked: int | 
     live = _parts(state.steps, request, live=1)
     flight = landed() if tracked is None else _flight(world, state, request, subject.key, tracked)
     return Life(
-        base=world.base,
+        base=state.setup.base,
         start=subject.start,
         end=subject.end,
         look_ahead=state.setup.look_ahead,

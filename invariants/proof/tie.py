@@ -28,15 +28,15 @@ _MARGINS = frozenset({"flight.margin", "flight.draft_margin", "flight.rest"})
 """Of a stale step: the queue does not say which of the steps before it were of its admission."""
 
 
-def terms_of(world: World) -> Terms:
+def terms_of(world: World, setup: Setup) -> Terms:
     """What the proof is asked about this world."""
     assumed = Assumed(
         relaxed=world.relaxed - {"A3"},
         reader=world.reader,
         isolate=world.switches.isolate_stale,
         tolerate=world.switches.tolerate_look_ahead,
-        early_resume=0,
-        asynchronous=world.asynchronous,
+        early_resume=int(world.opens("reset-prefix-cache") or world.opens("sessions") or world.opens("kv-load-failure")),
+        asynchronous=setup.asynchronous,
     )
     guard = replace(world.guard, condition=world.condition)
     return Terms(guard=guard, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
@@ -71,7 +71,7 @@ def untied(world: World, before: State, action: Action, after: State) -> Iterato
     """
     if after.misses or before == after:
         return
-    terms = terms_of(world)
+    terms = terms_of(world, before.setup)
     yield from _reader_strays(world, before, action, after)
     processed = 1 if action.name in ("accept", "reject") else 0
     for request in range(len(before.requests)):

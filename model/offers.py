@@ -1,0 +1,155 @@
+"""Which actions are worth trying in a state, with which arguments; and the ranges from which arguments are drawn.
+
+Belongs here: what the explorer enumerates (`offered`) and what the machine's rules are generated from (`table_of`).
+What an action does, and when it is refused, is in `scheduler`.
+"""
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from .batch import most_drafts
+from .contract import Action, Choice, Range
+from .routes import failing_part, has_more_turns
+from .setup import Scope, request_name
+from .state import ABSENT, PAUSED, RUNNING, WAITING, State
+from .world import World
+
+__all__ = ["NONE", "WEIGHTS", "offered", "table_of"]
+
+NONE = "none"
+
+WEIGHTS: Mapping[str, int] = MappingProxyType({"schedule": 4, "accept": 2, "reject": 3, "evict": 2})
+"""How often the machine draws an action against the others: what carries a run on, more often than what ends it."""
+
+
+def offered(world: World, state: State) -> Iterator[Action]:
+    """Every action that is worth trying, with every argument that can make a difference, in a fixed order."""
+    for number, request in enumerate(state.requests):
+        if request.status == ABSENT:
+            yield Action.of("arrive", request=request_name(number))
+            if not world.any_arrival:
+                break
+    yield from _passes(world, state)
+    if state.steps:
+        yield from _outputs(world, state)
+    for number in range(len(state.requests)):
+        yield from _of_request(world, state, number)
+    for count in range(1, len(state.book.idle) + 1):
+        yield Action.of("evict", count=count)
+    for slots in range(min(state.setup.strangers, state.book.reclaimable + state.book.strangers) + 1):
+        if slots != state.book.strangers:
+            yield Action.of("occupy", slots=slots)
+    if state.running and world.opens("reset-prefix-cache"):
+        yield Action.of("reset_prefix_cache")
+    if (state.book.entries or state.book.evicted or state.book.due) and world.opens("reset-encoder-cache"):
+        yield Action.of("reset_encoder_cache")
+
+
+def _of_request(world: World, state: State, number: int) -> Iterator[Action]:
+    request, name = state.requests[number], request_name(number)
+    if request.status == RUNNING:
+        if request.decoding == 1:
+            for drafts in range(most_drafts(world, state.setup) + 1):
+                if drafts != request.drafts:
+                    yield Action.of("speculate", request=name, drafts=drafts)
+        if world.opens("preempt"):
+            yield Action.of("preempt", request=name)
+        yield Action.of("finish", request=name)
+        part = failing_part(state, number) if world.opens("kv-load-failure") else None
+        if part is not None:
+            for valid in range(part.start):
+                yield Action.of("fail_kv_load", request=name, valid=valid)
+    if request.status in (RUNNING, WAITING, PAUSED) and world.opens("abort"):
+        yield Action.of("abort", request=name)
+    if request.status == PAUSED and has_more_turns(state, number):
+        yield Action.of("continue_session", request=name)
+
+
+def _passes(world: World, state: State) -> Iterator[Action]:
+    omits = [NONE]
+    if "A4" in world.relaxed and state.omitted == 0:
+        omits += [item.key for asked in state.setup.requests for item in asked.items]
+    for omit in omits:
+        extra = {} if omit == NONE else {"omit": omit}
+        yield Action.of("schedule", **extra)
+        if world.opens("preempt"):
+            for number, request in enumerate(state.requests):
+                if request.status in (RUNNING, WAITING):
+                    yield Action.of("schedule", short_at=request_name(number), **extra)
+    for number in state.waiting:
+        counters = state.requests[number].counters
+        if counters.computed > 0 or state.setup.encoder_decoder == 1:
+            continue  # a session that goes on holds its blocks; encoder-decoder models cache no prefix
+        for kept in range(1, counters.known):
+            yield Action.of("resume", request=request_name(number), kept=kept)
+
+
+def _outputs(world: World, state: State) -> Iterator[Action]:
+    step = next((step for step in state.steps if step.executed == 0), state.steps[0])
+    reach = max((part.start - part.lowest for part in step.parts), default=0)
+    backs = range(reach + 1) if world.reader == "any" else range(1)
+    extras = [{"back": back} if back else {} for back in backs]
+    if world.split:
+        if step.executed == 0:
+            for extra in extras:
+                yield Action.of("execute", **extra)
+        if state.steps[0].executed == 0:
+            return
+        extras = [{}]
+    for extra in extras:
+        yield Action.of("accept", **extra)
+    drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
+    for accepted in range(drafts):
+        for extra in extras:
+            yield Action.of("reject", accepted=accepted, **extra)
+
+
+def table_of(world: World, scope: Scope) -> dict[str, dict[str, Range | Choice]]:
+    """Action -> argument -> range, from which the machine's rules are generated."""
+    names = tuple(request_name(number) for number in range(scope.requests))
+    one: dict[str, Range | Choice] = {"request": Choice(names)}
+    table: dict[str, dict[str, Range | Choice]] = {"arrive": dict(one)}
+    schedule: dict[str, Range | Choice] = {}
+    if world.opens("preempt"):
+        schedule["short_at"] = Choice((*[NONE] * 3 * len(names), *names))
+    if "A4" in world.relaxed:
+        keys = (scope.items.high + max(0, scope.turns.high - 1)) * scope.requests
+        schedule["omit"] = Choice((NONE, *(f"k{number}" for number in range(keys))))
+    table["schedule"] = schedule
+    output: dict[str, Range | Choice] = {}
+    if world.reader == "any":
+        output["back"] = Range(0, scope.depth.high * (1 + scope.drafts.high))
+    if world.split:
+        table["execute"] = dict(output)
+        output = {}
+    table["accept"] = dict(output)
+    if scope.drafts.high > 0:
+        table["reject"] = {"accepted": Range(0, max(0, scope.drafts.high - 1)), **output}
+        table["speculate"] = {**one, "drafts": Range(0, scope.drafts.high)}
+    longest = _longest(scope)
+    table["resume"] = {**one, "kept": Range(0, longest)}
+    table["evict"] = {"count": Range(1, max(1, scope.requests * scope.items.high))}
+    if scope.strangers.high > 0:
+        table["occupy"] = {"slots": Range(0, scope.strangers.high)}
+    if world.opens("preempt"):
+        table["preempt"] = dict(one)
+    table["finish"] = dict(one)
+    if world.opens("abort"):
+        table["abort"] = dict(one)
+    if world.opens("reset-prefix-cache"):
+        table["reset_prefix_cache"] = {}
+    if world.opens("reset-encoder-cache"):
+        table["reset_encoder_cache"] = {}
+    if world.opens("kv-load-failure"):
+        table["fail_kv_load"] = {**one, "valid": Range(0, longest)}
+    if world.opens("sessions") and scope.turns.high > 1:
+        table["continue_session"] = dict(one)
+    return table
+
+
+def _longest(scope: Scope) -> int:
+    """At least the most tokens that a request of the scope can know."""
+    table = scope.table()
+    spans = [span.high for name, span in table.items() if isinstance(span, Range) and name.startswith("r0_")]
+    base = scope.base or {}
+    return max(sum(spans), sum(number for name, number in base.items() if name.startswith("r0_")))
