@@ -12,23 +12,44 @@ from typing import Any
 
 from outlives.model.errors import BadModel
 from outlives.model.profiles import RELEASED_RULES
-from outlives.model.scheduler import SchedulerModel
 from outlives.model.world import Rules, World
 
-from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs, shortened
-from .combined import combined, stopped_scopes, summed
+from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs
+from .combined import (
+    combined,
+    never_fired,
+    order_of_arrivals,
+    routes_taken,
+    stopped_scopes,
+    summed,
+    told_routes,
+    unanswered,
+)
 from .configuration import Configuration
-from .explore import Exploration
+from .explore import Bounds, Exploration
 from .interrupt import was_pressed
-from .machine import MachineInterrupted, MachineProgress, MachineRun, run_machine
+from .jobs import (
+    MachineAnswer,
+    MachineWork,
+    ProofWork,
+    ScopeWork,
+    machine_job,
+    proof_job,
+    scope_job,
+    subject_model,
+    tie_job,
+    user_files,
+    whole,
+)
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
-from .scope_choice import chosen_scopes
-from .situations import SITUATIONS, closes, is_situation, routes_not_taken
+from .scope_choice import Scopes, chosen_scopes
+from .situations import SITUATIONS, closes, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
+from .workers import Job, Outcome, ordered
 
-__all__ = ["ENGINES", "CheckRun", "check"]
+__all__ = ["ENGINES", "CheckRun", "check", "routes_of_scopes"]
 
 ENGINES = ("machine", "exhaustive", "proof")
 
@@ -39,6 +60,8 @@ _SCOPE_STATES = {"quick": 20_000, "ci": 50_000, "nightly": 2_000_000}
 """Settings -> states of one scope that the exhaustive engine may visit; the named scopes have some 2,000 each."""
 _TIE_STEPS = 10_000
 """Steps of a random walk that are held against the proved relation."""
+_SHARE = 50
+"""What a scope, the proof and the tie count for on the progress line, where the machine counts its cases."""
 
 
 @dataclass(slots=True)
@@ -51,34 +74,51 @@ class CheckRun:
     seed: int
     folder: Path
     progress: ProgressFactory
+    workers: int = 1
+    """Processes; 1: this one."""
     results: list[Result] = field(default_factory=list)
     traces: list[tuple[str, Trace, Path]] = field(default_factory=list)
     situations: dict[str, int] = field(default_factory=dict)
     fired: dict[str, int] = field(default_factory=dict)
     found: dict[str, Exploration] = field(default_factory=dict)
     """Scope -> what the exhaustive engine found in it."""
+    scopes: Scopes = field(default_factory=dict)
+    """Scope -> where the exhaustive engine begins."""
+    lost: dict[str, str] = field(default_factory=dict)
+    """Scope -> why nothing is known of it: its process died."""
     disagreements: list[Result] = field(default_factory=list)
     """What one engine found and another cannot confirm."""
-    done: list[str] = field(default_factory=list)
+    finished: set[str] = field(default_factory=set)
+    """Names of the jobs that were done to their end."""
     interrupted: bool = False
     trouble: BadModel | None = None
     """What ended the run before all engines were done: rules that raise, or return what no rule may."""
 
+    @property
+    def done(self) -> list[str]:
+        """The engines that were done to their end."""
+        jobs = {"machine": ["machine"], "exhaustive": list(self.scopes), "proof": ["proof"]}
+        return [engine for engine in self.engines if set(jobs[engine]) <= self.finished]
+
 
 def check(run: CheckRun) -> Run:
-    """Run the engines one after the other. Ctrl-C ends the run with what is known by then, a user's broken rules too
-    (`CheckRun.trouble`)."""
+    """Run the engines, each independent piece of work in a process of its own where there is more than one worker.
+
+    Answers are taken in a fixed order, whichever is there first. Ctrl-C ends the run with what is known by then, a
+    user's broken rules too (`CheckRun.trouble`).
+    """
     world = run.configuration.world()
-    stages: Mapping[str, Callable[[CheckRun, World], None]] = {
-        "machine": _machine,
-        "exhaustive": _exhaustive,
-        "proof": _proof_and_tie,
-    }
+    run.scopes = chosen_scopes(run.configuration, every_number=False) if "exhaustive" in run.engines else {}
+    jobs = _jobs(run, world)
+    scopes_left = len(run.scopes)
     try:
-        for engine in ENGINES:
-            if engine in run.engines:
-                stages[engine](run, world)
-                run.done.append(engine)
+        with run.progress(sum(job.weight for job in jobs), "check") as advance:
+            for outcome in ordered(jobs, run.workers, advance):
+                _take(run, world, outcome)
+                if outcome.job.work is scope_job:
+                    scopes_left -= 1
+                    if scopes_left == 0:
+                        _take_exhaustive(run, world)
     except KeyboardInterrupt:
         run.interrupted = True
     except Exception as error:
@@ -94,103 +134,100 @@ def check(run: CheckRun) -> Run:
 # --- the engines --------------------------------------------------------------------------------------------------
 
 
-def _model(run: CheckRun, world: World) -> SchedulerModel:
-    judged = (*run.configuration.judged(world), *SITUATIONS)
-    return SchedulerModel(world, run.configuration.scope(), judged)
+def _jobs(run: CheckRun, world: World) -> list[Job]:
+    """The pieces of work, in the order in which their answers are taken; what takes longest begins first."""
+    about = run.configuration
+    files = user_files(about)
+    jobs = []
+    if "machine" in run.engines:
+        machine = MachineWork(configuration=about, settings=run.settings, seed=run.seed, folder=run.folder)
+        jobs.append(
+            Job(name="machine", work=machine_job, about=machine, weight=run.settings.cases, says_what_it_knows=True)
+        )
+    # A fault may make the counters grow without end: the exhaustive engine then answers `unknown` in good time.
+    bounds = Bounds(states=_SCOPE_STATES.get(run.settings.name, _SCOPE_STATES["ci"]))
+    for name, states in run.scopes.items():
+        scope = ScopeWork(configuration=about, scope=name, states=tuple(states), bounds=bounds)
+        jobs.append(Job(name=name, work=scope_job, about=scope, weight=_SHARE, says_what_it_knows=True))
+    if "proof" in run.engines:
+        proof = ProofWork(configuration=about, steps=_TIE_STEPS, seed=run.seed)
+        jobs.append(Job(name="proof", work=proof_job, about=proof, weight=_SHARE))
+        if keeps_assumptions(world):
+            jobs.append(Job(name="tie", work=tie_job, about=proof, weight=_SHARE))
+    return [replace(job, user_files=files) for job in jobs]
 
 
-def _machine(run: CheckRun, world: World) -> None:
-    model = _model(run, world)
-    with run.progress(run.settings.cases, "machine") as advance:
-
-        def tell(at: MachineProgress) -> None:
-            advance(at.cases, at.text)
-
-        try:
-            seen = run_machine(
-                model,
-                settings=run.settings,
-                seed=run.seed,
-                out=run.folder,
-                progress=tell,
-                write_trace=lambda trace, path: _keep(write_trace(trace, run.configuration, path)),
-            )
-        except MachineInterrupted as stop:
-            _take_machine(run, world, stop.partial)  # at once: no search for shorter traces
-            raise
-    _take_machine(run, world, seen)
+def _take(run: CheckRun, world: World, outcome: Outcome) -> None:
+    run.interrupted = run.interrupted or outcome.interrupted
+    if not outcome.interrupted and not outcome.lost:
+        run.finished.add(outcome.job.name)
+    if outcome.job.work is machine_job:
+        _take_machine(run, world, outcome)
+    elif outcome.job.work is scope_job:
+        if outcome.value is not None:
+            run.found[outcome.job.name] = whole(outcome.value, subject_model(run.configuration, world))
+        elif outcome.lost:
+            run.lost[outcome.job.name] = outcome.lost
+    elif outcome.job.work is proof_job:
+        _take_proof(run, outcome)
+    else:
+        _take_tie(run, world, outcome)
 
 
-def _keep(_path: Path) -> None:
-    """The machine does not need the path of what was written before shrinking."""
-
-
-def _take_machine(run: CheckRun, world: World, seen: MachineRun) -> None:
+def _take_machine(run: CheckRun, world: World, outcome: Outcome) -> None:
+    if outcome.lost:
+        run.results += unanswered(run.configuration.judged(world), outcome.lost, "machine")
+    seen: MachineAnswer | None = outcome.value
+    if seen is None:
+        return
+    run.disagreements.extend(seen.disagreements)
     for result in seen.results:
-        if is_situation(result.property):
-            continue
-        trace = result.trace
-        if trace is not None:
-            if not seen.interrupted:
-                trace, rows = shortened(_model(run, world), trace)
-                run.disagreements.extend(rows)
-            _write(run, "machine", trace)
-        run.results.append(replace(result, trace=trace))
+        if result.trace is not None:
+            _write(run, "machine", result.trace)
+        run.results.append(result)
     _count(run.situations, seen.situations)
     _count(run.fired, seen.fired)
 
 
-def _scope_states(run: CheckRun) -> int:
-    """A fault may make the counters grow without end: the exhaustive engine then answers `unknown` in good time."""
-    return _SCOPE_STATES.get(run.settings.name, _SCOPE_STATES["ci"])
-
-
-def _exhaustive(run: CheckRun, world: World) -> None:
-    from .explore import Bounds, explore
-
-    model = _model(run, world)
-    scopes = chosen_scopes(run.configuration, every_number=False)
-    bounds = Bounds(states=_scope_states(run))
-    interrupted = False
-    with run.progress(len(scopes), "exhaustive") as advance:
-        for number, (name, states) in enumerate(scopes.items()):
-            run.found[name] = explore(model, bounds=bounds, initial=states)
-            advance(number + 1)
-            if run.found[name].interrupted:
-                interrupted = True
-                break
-    _take_exhaustive(run, world, list(scopes))
-    if interrupted:
-        raise KeyboardInterrupt
-
-
-def _take_exhaustive(run: CheckRun, world: World, scopes: Sequence[str]) -> None:
+def _take_exhaustive(run: CheckRun, world: World) -> None:
     situations, fired = summed(run.found)
     _count(run.situations, situations)
     _count(run.fired, fired)
-    for result in combined(run.found, scopes):
+    for result in combined(run.found, list(run.scopes)):
         if result.trace is not None:
-            trace, others = judged_by_others(_model(run, world), result.trace)
+            trace, others = judged_by_others(subject_model(run.configuration, world), result.trace)
             run.disagreements.extend(others)
             _write(run, "exhaustive", trace)
             result = replace(result, trace=trace)
         run.results.append(result)
+    if run.lost and not run.found:
+        run.results += unanswered(run.configuration.judged(world), next(iter(run.lost.values())))
 
 
-def _proof_and_tie(run: CheckRun, world: World) -> None:
-    from .proof_row import proof_row, tie_row
+def _take_proof(run: CheckRun, outcome: Outcome) -> None:
+    if outcome.lost:
+        run.results.append(_unanswered("proof", "OUTLIVES", outcome.lost))
+    result: Result | None = outcome.value
+    if result is not None:
+        if result.trace is not None:
+            _write(run, "proof", result.trace)
+        run.results.append(result)
 
-    with run.progress(None, "proof"):
-        result = proof_row(run.configuration, world)
-    if result.trace is not None:
-        _write(run, "proof", result.trace)
-    run.results.append(result)
-    if keeps_assumptions(world):
-        with run.progress(_TIE_STEPS, "tie") as advance:
-            tie = tie_row(_model(run, world), world, _TIE_STEPS, run.seed, advance)
-        if tie.verdict is Verdict.DISAGREE and result.verdict is not Verdict.PROVED and breaks_fact(tie.note):
-            tie = replace(tie, verdict=Verdict.UNKNOWN)  # the proof failed to bear that fact out: they agree
-        run.results.append(_undescribed(world, tie))
+
+def _take_tie(run: CheckRun, world: World, outcome: Outcome) -> None:
+    if outcome.lost:
+        run.results.append(_unanswered("tie", "STEPS-ARE-PROVED-ABOUT", outcome.lost))
+    tie: Result | None = outcome.value
+    if tie is None:
+        return
+    proved = any(row.engine == "proof" and row.verdict is Verdict.PROVED for row in run.results)
+    if tie.verdict is Verdict.DISAGREE and not proved and breaks_fact(tie.note):
+        tie = replace(tie, verdict=Verdict.UNKNOWN)  # the proof failed to bear that fact out: they agree
+    run.results.append(_undescribed(world, tie))
+
+
+def _unanswered(engine: str, name: str, why: str) -> Result:
+    return Result(engine=engine, property=name, verdict=Verdict.UNKNOWN, coverage="nothing", note=why)
 
 
 def _undescribed(world: World, row: Result) -> Result:
@@ -208,6 +245,11 @@ def _undescribed(world: World, row: Result) -> Result:
         return row
     note = f"a rule of yours does what the proof does not describe, so it does not speak of it: {said}"
     return replace(row, verdict=Verdict.UNKNOWN, note=note)
+
+
+def routes_of_scopes(run: CheckRun, world: World) -> dict[str, list[str]]:
+    """Open route -> the scopes in which the exhaustive engine took it."""
+    return routes_taken(world, run.found, look_ahead=run.configuration.scope().look_ahead.high > 0)
 
 
 # --- what it adds up to -------------------------------------------------------------------------------------------
@@ -235,7 +277,7 @@ def _summary(run: CheckRun, world: World) -> Run:
         ahead = run.configuration.scope().look_ahead.high > 0
         for route in routes_not_taken(world, run.situations, look_ahead=ahead):
             vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
-        not_reached += [f"action {name} never fired" for name, times in run.fired.items() if not times]
+        not_reached += _never_fired(run)
         not_reached += [
             f"never: {situation.phrase}"
             for situation in SITUATIONS
@@ -249,10 +291,17 @@ def _summary(run: CheckRun, world: World) -> Run:
         not_reached=tuple(not_reached),
         vacuous=tuple(vacuous),
         configuration=run.configuration.plain(),
-        provenance=_provenance(run),
+        provenance=_provenance(run, world),
         out=str(run.folder),
         interrupted=run.interrupted,
     )
+
+
+def _never_fired(run: CheckRun) -> list[str]:
+    """Of an action that no engine took, the exhaustive one can say why."""
+    never = [name for name, times in run.fired.items() if not times]
+    told = never_fired(run.found) if "exhaustive" in run.done else [f"action {name} never fired" for name in never]
+    return [line for line in told if line.split()[1] in never]
 
 
 def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
@@ -274,7 +323,9 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
         "resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
         f"other item positions than {items}",
     ]
+    left += order_of_arrivals(run.configuration)
     left += stopped_scopes(run.found)
+    left += [f"scope {name}: {why}" for name, why in run.lost.items()]
     left += [f"route {route}: closed" for route in sorted(world.closed)]
     left += [f"engine {engine}: not asked" for engine in ENGINES if engine not in run.engines]
     if "proof" in run.done and not keeps_assumptions(world):
@@ -293,7 +344,7 @@ def _others(run: CheckRun) -> str:
     return f"more than {requests} requests at a time; the proof follows one request and one item among any others"
 
 
-def _provenance(run: CheckRun) -> dict[str, Any]:
+def _provenance(run: CheckRun, world: World) -> dict[str, Any]:
     from importlib.metadata import PackageNotFoundError, version
 
     shown: dict[str, Any] = {}
@@ -302,12 +353,16 @@ def _provenance(run: CheckRun) -> dict[str, Any]:
             shown[package] = version(package)
         except PackageNotFoundError:
             shown[package] = "not installed"
+    scopes = {
+        "states of each scope": {name: found.states for name, found in run.found.items()},
+        "open routes and the scopes that take them": told_routes(routes_of_scopes(run, world), run.found),
+    }
     situations = {each.phrase: run.situations.get(each.name, 0) for each in SITUATIONS}
     return {
         **shown,
         "seed": run.seed,
         "settings": run.settings.name,
-        **({"states of each scope": {name: found.states for name, found in run.found.items()}} if run.found else {}),
+        **(scopes if run.found else {}),
         **({"actions fired": dict(run.fired)} if run.fired else {}),
         **({"situations met": situations} if run.situations else {}),
     }

@@ -6,11 +6,26 @@ Belongs here: what `check` and `explore` both say about a set of scopes, each se
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from outlives.model.contract import Property
+from outlives.model.state import State
+from outlives.model.world import World
+
+from .configuration import Configuration
 from .explore import Exploration
-from .situations import is_situation
+from .situations import ROUTE_SITUATIONS, is_situation, routes_not_taken
 from .verdict import Result, Verdict
 
-__all__ = ["Searches", "combined", "stopped_scopes", "summed"]
+__all__ = [
+    "Searches",
+    "combined",
+    "never_fired",
+    "order_of_arrivals",
+    "routes_taken",
+    "stopped_scopes",
+    "summed",
+    "told_routes",
+    "unanswered",
+]
 
 Searches = Mapping[str, Exploration]
 """Scope -> its search, finished or stopped."""
@@ -68,6 +83,64 @@ def stopped_scopes(found: Searches) -> list[str]:
         for name, each in found.items()
         if not each.complete
     ]
+
+
+def unanswered(properties: Iterable[Property[State]], why: str, engine: str = "exhaustive") -> list[Result]:
+    """A row for each property, of which an engine can say nothing: why, in words."""
+    return [
+        Result(engine=engine, property=each.name, verdict=Verdict.UNKNOWN, coverage="nothing", note=why)
+        for each in properties
+    ]
+
+
+def never_fired(found: Searches) -> list[str]:
+    """A line for each action that no state of any scope takes: none offers it, or its guard is never true."""
+    names = sorted({name for each in found.values() for name in each.actions})
+    lines = []
+    for name in names:
+        counts = [each.actions[name] for each in found.values() if name in each.actions]
+        if any(count.fired for count in counts):
+            continue
+        reasons: dict[str, int] = {}
+        for count in counts:
+            for reason, times in count.refused.items():
+                reasons[reason] = reasons.get(reason, 0) + times
+        told = ", ".join(f"{reason} {times:,}" for reason, times in sorted(reasons.items()))
+        why = f"its guard was never true ({told})" if told else "no state offers it"
+        lines.append(f"action {name} never fired: {why}")
+    return lines
+
+
+def routes_taken(world: World, found: Searches, *, look_ahead: bool) -> dict[str, list[str]]:
+    """Open route -> the scopes in which it is taken. `look_ahead`: whether any setup has a drafter that reads ahead."""
+    taken = {}
+    for route in routes_not_taken(world, {}, look_ahead=look_ahead):  # where nothing was met: all that are open
+        met = ROUTE_SITUATIONS[route]
+        taken[route] = [
+            name for name, each in found.items() if any(each.situations.get(situation) for situation in met)
+        ]
+    return taken
+
+
+def told_routes(taken: Mapping[str, Sequence[str]], found: Searches) -> dict[str, str]:
+    """The same in words: `every scope but last-chunk`."""
+    told = {}
+    for route, scopes in taken.items():
+        others = [name for name in found if name not in scopes]
+        if not scopes:
+            told[route] = "in none"
+        elif len(others) < len(scopes):
+            told[route] = f"in every one but {', '.join(others)}" if others else "in every one"
+        else:
+            told[route] = f"in {', '.join(scopes)}"
+    return told
+
+
+def order_of_arrivals(configuration: Configuration) -> list[str]:
+    """A line where the order of arrivals was fixed and that is no sound reduction."""
+    if configuration.scope().requests == 1 or configuration.arrivals == "any" or configuration.policy == "fcfs":
+        return []
+    return ["requests of equal priority that arrive in another order than they are numbered: --arrivals any"]
 
 
 def summed(found: Searches) -> tuple[dict[str, int], dict[str, int]]:

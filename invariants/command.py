@@ -114,6 +114,7 @@ def _parser() -> _Parser:
     check.add_argument("--property", action="append", metavar="NAME", help="judge only this property; repeatable")
     check.add_argument("--settings", metavar="NAME", default="ci", help="quick, ci (default), nightly or debug")
     check.add_argument("--cases", type=int, metavar="N", help="runs of the machine, instead of the settings' number")
+    _workers_option(check)
 
     explore = _command(
         commands,
@@ -124,6 +125,7 @@ def _parser() -> _Parser:
     _subject_options(explore)
     _run_options(explore)
     _search_options(explore)
+    _workers_option(explore)
 
     prove = _command(
         commands,
@@ -145,6 +147,7 @@ def _parser() -> _Parser:
     table = _command(commands, "table", "judge every guard under every relaxed assumption", "outlives table")
     table.add_argument("--guard", action="append", metavar="NAME", help="only this guard; repeatable")
     _run_options(table, seed=False)
+    _workers_option(table)
 
     replay = _command(commands, "replay", "run a saved trace again", "outlives replay TRACE.itf.json")
     replay.add_argument("trace", metavar="TRACE")
@@ -203,12 +206,22 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
     bounds = parser.add_argument_group("how far; where a bound stops it the answer is unknown (3)")
     bounds.add_argument("--states", type=int, metavar="N", help="distinct states of a scope")
     bounds.add_argument("--max-depth", type=int, metavar="N", help="actions from an initial state")
-    bounds.add_argument("--memory", type=int, metavar="MB", help="memory of the whole process, in MiB")
+    bounds.add_argument("--memory", type=int, metavar="MB", help="memory of a process, in MiB")
     bounds.add_argument("--seconds", type=float, metavar="S", help="wall-clock time of all scopes together")
     bounds.add_argument(
         "--checkpoint",
         metavar="FILE",
         help="keep a stopped search here, and go on from it; of several scopes each in FILE.SCOPE; removed at the end",
+    )
+
+
+def _workers_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="processes; the answer is the same with any number (default: the processors, at most 4; 1: none beside "
+        "this one)",
     )
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from outlives.model.errors import (
     BadModel,
-    BadUserFile,
     Contradiction,
     OutlivesError,
     OutOfRange,
@@ -24,6 +23,7 @@ from outlives.model.errors import (
 from .configuration import Configuration
 from .report import Reporter, explain, reporter_for
 from .userfile import place_in_file
+from .workers import ended_by, workers_of
 
 __all__ = ["run_command"]
 
@@ -54,10 +54,7 @@ def run_command(options: argparse.Namespace) -> int:
             own = _user_files(options)
             if not own:
                 raise  # nobody's but ours: the traceback is what a report of it needs
-            place = next(filter(None, (place_in_file(error, where) for where in own)), own[0])
-            raise BadUserFile(
-                f"{place}: the run was ended by what a rule did there: {type(error).__name__}: {error}."
-            ) from error
+            raise ended_by(error, own) from error
 
 
 def _user_files(options: argparse.Namespace) -> list[str]:
@@ -134,7 +131,7 @@ def _out(options: argparse.Namespace) -> Path:
 
 
 def _check(options: argparse.Namespace, reporter: Reporter) -> int:
-    from .check import ENGINES, CheckRun, check
+    from .check import ENGINES, CheckRun, check, routes_of_scopes
     from .folder import make_folder
     from .machine_settings import machine_profile
 
@@ -147,6 +144,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     settings = machine_profile(options.settings)
     if options.cases is not None:
         settings = settings.changed(cases=options.cases)
+    workers = workers_of(options.workers)
     folder = make_folder(_out(options), "check")
     settings = settings.changed(database=folder.parent / "hypothesis")
     run = CheckRun(
@@ -156,6 +154,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         seed=options.seed,
         folder=folder,
         progress=reporter.progress,
+        workers=workers,
     )
     report = check(run)
     if run.trouble is not None:
@@ -166,6 +165,8 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         reporter.error(_trouble(run.trouble, configuration, folder))
         return reporter.finish(2)
     reporter.run(report)
+    if run.found:
+        reporter.data("routes", routes_of_scopes(run, configuration.world()))
     return reporter.finish(report.status)
 
 
@@ -180,7 +181,7 @@ def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str
 
 def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
     from .explore import Bounds
-    from .explore_run import ExploreRun, explore_scopes, show_statistics
+    from .explore_run import ExploreRun, explore_scopes, routes_of_scopes, show_statistics
     from .folder import make_folder
     from .scope_choice import chosen_scopes
 
@@ -191,12 +192,14 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
     bounds = Bounds(states=options.states, depth=options.max_depth, memory=memory, seconds=options.seconds)
     if options.checkpoint == "":
         raise Unwritable("--checkpoint names no file.")
+    workers = workers_of(options.workers)
     run = ExploreRun(
         configuration=configuration,
         scopes=scopes,
         bounds=bounds,
         folder=make_folder(_out(options), "explore"),
         checkpoint=None if options.checkpoint is None else Path(options.checkpoint),
+        workers=workers,
     )
     report = explore_scopes(run, reporter)
     if options.stats:
@@ -207,6 +210,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
         reporter.error(_trouble(run.trouble, configuration, run.folder))
         return reporter.finish(2)
     reporter.run(report)
+    reporter.data("routes", routes_of_scopes(run, configuration.world()))
     return reporter.finish(report.status)
 
 
@@ -243,8 +247,9 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
     from .table_run import judge_table
 
     guards = [guard_named(name).name for name in dict.fromkeys(options.guard or GUARDS)]
+    workers = workers_of(options.workers)
     folder = make_folder(_out(options), "table")
-    return judge_table(guards, folder, reporter)
+    return judge_table(guards, folder, reporter, workers)
 
 
 def _replay(options: argparse.Namespace, reporter: Reporter) -> int:

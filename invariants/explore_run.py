@@ -7,39 +7,38 @@ reporter.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import time
 
-from outlives.model.contract import Action, Property, Refusal
 from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel
-from outlives.model.state import ABSENT, FINISHED, State
 from outlives.model.world import World
 
 from .agreement import GATHER, breaks_fact, disagreement, judged_by_others, keeps_assumptions, relation_says
-from .combined import combined, stopped_scopes, summed
+from .combined import (
+    combined,
+    never_fired,
+    order_of_arrivals,
+    routes_taken,
+    stopped_scopes,
+    summed,
+    told_routes,
+    unanswered,
+)
 from .configuration import Configuration
-from .explore import Bounds, Checkpoint, Exploration, Progress, explore
-from .explore_stats import statistics_tables
+from .endings import ENDINGS, how_runs_end
+from .explore import Bounds, Exploration
+from .explore_stats import plain_statistics, statistics_tables
+from .jobs import ScopeWork, scope_job, subject_model, user_files, whole
 from .report import Reporter, Run, Violation, explain
+from .report.telling import count_of
 from .scope_choice import Scopes
 from .situations import SITUATIONS, routes_not_taken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
+from .workers import Job, ordered
 
-__all__ = [
-    "DEADLOCK",
-    "ExploreRun",
-    "deadlock_property",
-    "explore_scopes",
-    "show_statistics",
-]
-
-DEADLOCK = "DEADLOCK"
-_TELL_EVERY = 5.0
-"""Seconds between two lines of live progress."""
+__all__ = ["ExploreRun", "explore_scopes", "routes_of_scopes", "show_statistics"]
 
 
 # --- the searches -----------------------------------------------------------------------------------------------------
@@ -56,6 +55,10 @@ class ExploreRun:
     folder: Path
     checkpoint: Path | None = None
     """One file for one scope, `FILE.SCOPE` for each of several."""
+    save_every: float = 30.0
+    """Seconds between two checkpoints."""
+    workers: int = 1
+    """Processes; 1: this one."""
     found: dict[str, Exploration] = field(default_factory=dict)
     """Scope -> its search, finished or stopped."""
     traces: dict[str, tuple[Trace, Path]] = field(default_factory=dict)
@@ -63,99 +66,63 @@ class ExploreRun:
     rows: list[Result] = field(default_factory=list)
     trouble: BadModel | None = None
     """What ended the run before all scopes were visited: rules that raise, or return what no rule may."""
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
-        return any(each.interrupted for each in self.found.values())
+    lost: dict[str, str] = field(default_factory=dict)
+    """Scope -> why nothing is known of it: its process died."""
+    interrupted: bool = False
+    """Ctrl-C ended it."""
 
 
 def explore_scopes(run: ExploreRun, reporter: Reporter) -> Run:
-    """Search the scopes one after the other, each to its end or a bound. Ctrl-C ends the run with what is known."""
+    """Search the scopes, each to its end or a bound. Ctrl-C ends the run with what is known."""
     world = run.configuration.world()
-    model = _model(run.configuration, world)
-    begun = perf_counter()
-    for number, (name, states) in enumerate(run.scopes.items(), 1):
-        bounds = run.bounds
-        if bounds.seconds is not None:
-            # A scope that finds no time left is still begun, so that it is reported as stopped by the clock.
-            bounds = replace(bounds, seconds=max(0.001, round(bounds.seconds - (perf_counter() - begun), 2)))
-        title = f"explore {name} ({number} of {len(run.scopes)})"
+    model = subject_model(run.configuration, world, endings=True)
+    jobs = _jobs(run)
+    with reporter.progress(None, f"explore, {count_of(len(jobs), 'scope')}") as advance:
         try:
-            with reporter.progress(None, title) as advance:
-                run.found[name] = explore(
-                    model,
-                    bounds=bounds,
-                    initial=states,
-                    listener=_teller(name, advance),
-                    checkpoint=_checkpoint(run, name),
-                )
+            for name, outcome in zip(run.scopes, ordered(jobs, run.workers, advance), strict=True):
+                run.interrupted = run.interrupted or outcome.interrupted
+                if outcome.lost:
+                    run.lost[name] = outcome.lost
+                if outcome.value is not None:
+                    run.found[name] = whole(outcome.value, model)
+        except KeyboardInterrupt:
+            run.interrupted = True
         except BadModel as error:
             run.trouble = error
-            break
-        if run.interrupted:
-            break
     _judge(run, world, model)
     return _report(run, world)
 
 
-def _model(configuration: Configuration, world: World) -> SchedulerModel:
-    judged = (*configuration.judged(world), *SITUATIONS, deadlock_property(world))
-    return SchedulerModel(world, configuration.scope(), judged)
+def _jobs(run: ExploreRun) -> list[Job]:
+    seconds = run.bounds.seconds
+    bounds = replace(run.bounds, seconds=None)
+    until = None if seconds is None else time() + seconds
+    return [
+        Job(
+            name=f"scope {name}",
+            work=scope_job,
+            about=ScopeWork(
+                configuration=run.configuration,
+                scope=name,
+                states=tuple(states),
+                bounds=bounds,
+                until=until,
+                checkpoint=_checkpoint(run, name),
+                save_every=run.save_every,
+                endings=True,
+            ),
+            weight=0,
+            says_what_it_knows=True,
+            user_files=user_files(run.configuration),
+        )
+        for name, states in run.scopes.items()
+    ]
 
 
-def _checkpoint(run: ExploreRun, name: str) -> Checkpoint | None:
-    if run.checkpoint is None:
-        return None
-    path = run.checkpoint
-    if len(run.scopes) > 1:
-        path = path.with_name(f"{path.name}.{name.replace(' ', '-').strip('()')}")
-    named = (run.configuration.profile, run.configuration.fault or "")
-    files = [Path(each.rpartition(":")[0]).read_bytes() for each in named if ".py:" in each]
-    digest = sha256(b"\0".join(files)).hexdigest()  # of a user's own rules, which may have changed since
-    return Checkpoint(
-        path, f"{run.configuration.plain()} {digest} {[state.setup for state in run.scopes[name]]}", every=30.0
-    )
-
-
-def _teller(name: str, advance: Any) -> Any:
-    told = perf_counter()
-
-    def tell(at: Progress) -> None:
-        nonlocal told
-        text = ""
-        if perf_counter() - told >= _TELL_EVERY:
-            told = perf_counter()
-            text = (
-                f"{name}: level {at.level}, {at.states:,} states, {at.waiting:,} waiting, {at.rate:,.0f} states/s, "
-                f"{at.memory / 2**20:,.0f} MiB"
-            )
-        advance(at.states, text)
-
-    return tell
-
-
-def deadlock_property(world: World) -> Property[State]:
-    """Counts the states in which a request is unfinished and nothing at all can happen. Not a verdict of its own: where
-    nothing can happen there is no progress, which PROGRESS says; and that everything has finished is no deadlock."""
-    model = SchedulerModel(world, Configuration().scope())
-
-    def goes_on(_before: State, _action: Action | None, after: State) -> bool:
-        if after.misses or all(request.status in (ABSENT, FINISHED) for request in after.requests):
-            return True
-        try:
-            return any(not isinstance(model.next_state(after, action), Refusal) for action in model.actions(after))
-        except Exception:  # a user's rules: the search meets the same action next, and tells it with its place
-            return True
-
-    return Property(
-        name=DEADLOCK,
-        phrase="something can happen while a request is unfinished",
-        holds=goes_on,
-        explain=lambda _before, _action, _after: "a request is unfinished, and every action is refused",
-        situation=lambda _before, _action, _after: False,
-        situation_phrase="a request was unfinished",
-    )
+def _checkpoint(run: ExploreRun, name: str) -> Path | None:
+    if run.checkpoint is None or len(run.scopes) == 1:
+        return run.checkpoint
+    return run.checkpoint.with_name(f"{run.checkpoint.name}.{name.replace(' ', '-').strip('()')}")
 
 
 # --- what it adds up to -----------------------------------------------------------------------------------------------
@@ -163,8 +130,10 @@ def deadlock_property(world: World) -> Property[State]:
 
 def _judge(run: ExploreRun, world: World, model: SchedulerModel) -> None:
     """A row per property over all scopes, and each violation put to the other engines and written."""
-    for row in combined(run.found, list(run.scopes), [DEADLOCK]):
+    for row in combined(run.found, list(run.scopes), ENDINGS):
         run.rows.append(row if row.trace is None else replace(row, trace=_confirmed(run, world, model, row)))
+    if run.lost and not run.found:
+        run.rows += unanswered(run.configuration.judged(world), next(iter(run.lost.values())))
 
 
 def _confirmed(run: ExploreRun, world: World, model: SchedulerModel, result: Result) -> Trace:
@@ -183,18 +152,22 @@ def _confirmed(run: ExploreRun, world: World, model: SchedulerModel, result: Res
 
 
 def _report(run: ExploreRun, world: World) -> Run:
-    unvisited = [name for name in run.scopes if name not in run.found]
-    situations, fired = summed(run.found)
-    whole = not unvisited and all(found.complete for found in run.found.values())
-    ahead = any(state.setup.look_ahead for states in run.scopes.values() for state in states)
-    missing = routes_not_taken(world, situations, look_ahead=ahead) if whole else ()
+    unvisited = [name for name in run.scopes if name not in run.found and name not in run.lost]
+    situations, _ = summed(run.found)
+    complete = len(run.found) == len(run.scopes) and all(found.complete for found in run.found.values())
+    missing = routes_not_taken(world, situations, look_ahead=_ahead(run)) if complete else ()
     return Run(
         title=run.configuration.title(),
         results=tuple(sorted(run.rows, key=lambda row: row.verdict is Verdict.DISAGREE)),
         violations=tuple(_violations(run, world)),
-        not_covered=(*stopped_scopes(run.found), *(f"scope {name}: not begun" for name in unvisited)),
+        not_covered=(
+            *stopped_scopes(run.found),
+            *(f"scope {name}: {why}" for name, why in run.lost.items()),
+            *(f"scope {name}: not begun" for name in unvisited),
+            *order_of_arrivals(run.configuration),
+        ),
         not_reached=(
-            *(f"action {name} never fired" for name, times in fired.items() if not times),
+            *never_fired(run.found),
             *(f"never: {each.phrase}" for each in SITUATIONS if not situations.get(each.name)),
         ),
         vacuous=tuple(
@@ -202,10 +175,23 @@ def _report(run: ExploreRun, world: World) -> Run:
             for route in missing
         ),
         configuration=run.configuration.plain(),
-        provenance={"states of each scope": {name: found.states for name, found in run.found.items()}},
+        provenance={
+            "states of each scope": {name: found.states for name, found in run.found.items()},
+            "open routes and the scopes that take them": told_routes(routes_of_scopes(run, world), run.found),
+            "states in which runs end": how_runs_end(run.found.values()),
+        },
         out=str(run.folder),
         interrupted=run.interrupted,
     )
+
+
+def routes_of_scopes(run: ExploreRun, world: World) -> dict[str, list[str]]:
+    """Open route -> the scopes in which it was taken."""
+    return routes_taken(world, run.found, look_ahead=_ahead(run))
+
+
+def _ahead(run: ExploreRun) -> bool:
+    return any(state.setup.look_ahead for states in run.scopes.values() for state in states)
 
 
 def _violations(run: ExploreRun, world: World) -> Iterator[Violation]:
@@ -216,15 +202,6 @@ def _violations(run: ExploreRun, world: World) -> Iterator[Violation]:
 
 def show_statistics(run: ExploreRun, reporter: Reporter) -> None:
     """What `--stats` adds."""
-    for table in statistics_tables(run.found, DEADLOCK):
+    for table in statistics_tables(run.found):
         reporter.table(table)
-    plain = {}
-    for name, found in run.found.items():
-        told = found.statistics()
-        for each in ("situations", "broken"):
-            told[each] = {key: value for key, value in told[each].items() if key != DEADLOCK}
-        # What the engine calls a deadlock is any state in which every action is refused, all being finished or not.
-        told["nothing_left_to_do"] = found.deadlocks + found.ends - found.broken[DEADLOCK]
-        told["deadlocks"] = found.broken[DEADLOCK]
-        plain[name] = told
-    reporter.data("statistics", plain)
+    reporter.data("statistics", {name: plain_statistics(found) for name, found in run.found.items()})

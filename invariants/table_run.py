@@ -1,17 +1,11 @@
 """`outlives table`: every guard under every set of assumptions, each cell judged by two engines, none by hand.
 
 Belongs here: the small setups that the exhaustive engine visits whole for a cell, the combination with the proof and
-bounded checking, and the traces that are written. Cells are independent: they are judged by a pool of processes and
-merged in their own order, so that the answer does not depend on the number of workers.
+bounded checking, and the traces that are written. Cells are independent pieces of work (see `workers`).
 """
 
-import os
-import signal
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +25,7 @@ from .report import Cell, Reporter
 from .report.tables import headline_table
 from .trace_file import write_trace
 from .verdict import Trace, Verdict, exit_status
+from .workers import Job, Outcome, Tell, ordered
 
 __all__ = ["TABLE_SETUPS", "Judged", "judge_cell", "judge_table"]
 
@@ -147,17 +142,20 @@ def _trace(steps: Sequence[Any], difference: str) -> Trace:
     )
 
 
-def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers: int | None = None) -> int:
+def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers: int = 1) -> int:
     """Judge the table and report it; returns the exit status. Traces go into the folder."""
     work = [(guard, number, where) for guard in guards for number in range(len(COLUMNS)) for where in (False, True)]
+    jobs = [Job(name=" ".join(map(str, each)), work=_cell_job, about=each) for each in work]
     cells: list[Judged] = []
     interrupted = False
     try:
-        with reporter.progress(len(work), "table") as advance:
-            for judged in _judged(work, workers or os.cpu_count() or 1):
-                cells.append(judged)
-                _write(judged, folder)
-                advance(len(cells))
+        with reporter.progress(len(jobs), "table") as advance:
+            for outcome in ordered(jobs, workers, advance):
+                interrupted = interrupted or outcome.interrupted
+                judged = _lost_cell(outcome) if outcome.lost else outcome.value
+                if judged is not None:
+                    cells.append(judged)
+                    _write(judged, folder)
     except KeyboardInterrupt:
         interrupted = True
     for where in (False, True) if cells else ():
@@ -176,34 +174,23 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
     return reporter.finish(exit_status(answered))
 
 
-def _judged(work: Sequence[tuple[str, int, bool]], workers: int) -> Iterable[Judged]:
-    if workers == 1:
-        yield from map(judge_cell, work)
-        return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"))
-    try:
-        with _ctrl_c_held_back():
-            answers = pool.map(judge_cell, work)
-        yield from answers
-    except BaseException:
-        for process in active_children():
-            process.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _cell_job(work: tuple[str, int, bool], _tell: Tell) -> Judged:
+    return judge_cell(work)
 
 
-@contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Ctrl-C reaches every process of a terminal. Processes born in here never see it: this one then ends them."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _lost_cell(outcome: Outcome) -> Judged:
+    guard, number, anywhere = outcome.job.about
+    return Judged(
+        guard=guard,
+        column=COLUMNS[number].name,
+        anywhere=anywhere,
+        verdict=Verdict.UNKNOWN,
+        engines=(),
+        trace=None,
+        shortest=False,
+        coverage="nothing",
+        note=outcome.lost,
+    )
 
 
 def _write(judged: Judged, folder: Path) -> None:

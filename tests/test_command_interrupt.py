@@ -91,7 +91,6 @@ def test_prove_that_knows_nothing_yet_says_so(run: Run, monkeypatch: pytest.Monk
 
 
 def test_table_shows_the_cells_that_are_judged(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_run.os, "cpu_count", lambda: 1)
     monkeypatch.setattr(table_run, "judge_cell", stop_after(3, table_run.judge_cell))
     said = run("table", "--guard", "optimistic-after-advance")
     assert said.status == 130

@@ -13,11 +13,10 @@ import pytest
 from outlives.invariants.command import main
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import explore
-from outlives.invariants.explore_run import deadlock_property
 from outlives.invariants.replay import replay
 from outlives.invariants.scope_choice import chosen_scopes
 from outlives.invariants.scopes import NAMED_SCOPES
-from worlds import FixedModel, action, fixed, run, setup, world
+from worlds import FixedModel, world
 
 Out = pytest.CaptureFixture[str]
 STUCK = ("--profile", "0.24.0", "--scope", "adjacent-items")
@@ -125,23 +124,12 @@ def test_deadlocks_are_not_ends(command: Any) -> None:
     assert told["nothing_left_to_do"] > 0
     legend = report["tables"]["ends"]["legend"]
     assert any(
-        "a shortest way into a deadlock: arrive(request=r0), resume(request=r0, kept=1)" in line for line in legend
+        "adjacent-items: deadlocks, shortest way: arrive(request=r0), resume(request=r0, kept=1)" in line
+        for line in legend
     )
     _, sound = command("--scope", "adjacent-items", "--without", "preempt", "--without", "abort", "--stats")
     assert sound["statistics"]["adjacent-items"]["deadlocks"] == 0
     assert sound["statistics"]["adjacent-items"]["nothing_left_to_do"] > 0
-
-
-def test_the_property_that_counts_deadlocks() -> None:
-    numbers = setup([(1, 3), (3, 5)], prompt=6, slots=2, budget=6, drafts=1, look_ahead=1)
-    model = fixed("0.24.0", numbers, closed=("preempt", "abort"))
-    counted = deadlock_property(model.world)
-    stuck = run(model, "arrive(request=r0)", "schedule()", "accept()")
-    assert not counted.holds(stuck, None, stuck)
-    waiting = run(model, "arrive(request=r0)")
-    assert counted.holds(waiting, action("arrive(request=r0)"), waiting)
-    empty = run(model)
-    assert counted.holds(empty, None, empty)
 
 
 def test_statistics_say_what_fired_and_what_never(command: Any, capsys: Out, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 The whole table takes minutes: the campaign has it.
 """
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -73,13 +74,13 @@ def _cell(guard: str, verdict: Verdict, column: str, anywhere: bool, note: str =
 def test_a_violated_cell_is_an_answer_and_an_open_one_is_not(
     verdicts: tuple[Verdict, ...], status: int, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def judged(work: list[tuple[str, int, bool]], _workers: int) -> list[Judged]:
-        return [
-            _cell(guard, verdicts[place % len(verdicts)], COLUMNS[number].name, anywhere, "why")
-            for place, (guard, number, anywhere) in enumerate(work)
-        ]
+    places = itertools.count()
 
-    monkeypatch.setattr("outlives.invariants.table_run._judged", judged)
+    def judged(work: tuple[str, int, bool]) -> Judged:
+        guard, number, anywhere = work
+        return _cell(guard, verdicts[next(places) % len(verdicts)], COLUMNS[number].name, anywhere, "why")
+
+    monkeypatch.setattr("outlives.invariants.table_run.judge_cell", judged)
     done = run("table", "--guard", "confirmed", "--guard", "retain", "--guard", "retain", "--json")
     assert done.status == done.object["exit_status"] == status
     tables = done.object["tables"]
@@ -91,7 +92,12 @@ def test_a_violated_cell_is_an_answer_and_an_open_one_is_not(
 
 def test_without_a_guard_every_guard_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int, bool]] = []
-    monkeypatch.setattr("outlives.invariants.table_run._judged", lambda work, _workers: asked.extend(work) or ())
+
+    def judged(work: tuple[str, int, bool]) -> Judged:
+        asked.append(work)
+        return _cell(work[0], Verdict.PROVED, COLUMNS[work[1]].name, work[2])
+
+    monkeypatch.setattr("outlives.invariants.table_run.judge_cell", judged)
     run("table")
     assert {guard for guard, _, _ in asked} == set(GUARDS)
     assert len(asked) == len(GUARDS) * len(COLUMNS) * 2
@@ -100,8 +106,15 @@ def test_without_a_guard_every_guard_is_judged(run: Run, monkeypatch: pytest.Mon
 def test_a_violated_cells_trace_is_written_at_once_and_replays(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = [("optimistic-after-advance", NUMBERS["A3 any"], False)]
-    monkeypatch.setattr("outlives.invariants.table_run._judged", lambda _work, _workers: map(judge_cell, work))
+    wanted = ("optimistic-after-advance", NUMBERS["A3 any"], False)
+
+    def judged(work: tuple[str, int, bool]) -> Judged:
+        if work == wanted:
+            return judge_cell(work)
+        assert len(list((tmp_path / ".outlives" / "table-0001").iterdir())) == (work > wanted)
+        return _cell(work[0], Verdict.PROVED, COLUMNS[work[1]].name, work[2])
+
+    monkeypatch.setattr("outlives.invariants.table_run.judge_cell", judged)
     assert run("table", "--guard", "optimistic-after-advance").status == 0
     (path,) = (tmp_path / ".outlives" / "table-0001").iterdir()
     assert path.name == "optimistic-after-advance--A3-any--prompt.itf.json"
@@ -113,8 +126,8 @@ def test_a_violated_cells_trace_is_written_at_once_and_replays(
 def test_the_answer_does_not_depend_on_the_number_of_workers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("outlives.invariants.table_run.COLUMNS", COLUMNS[:1])
     said = []
-    for workers in (1, 2):
-        monkeypatch.setattr("outlives.invariants.table_run.os.cpu_count", lambda count=workers: count)
-        said.append(run("table", "--guard", "confirmed", "--out", str(workers)).out.replace("2/table", "1/table"))
+    for workers in ("1", "2"):
+        done = run("table", "--guard", "confirmed", "--workers", workers, "--out", workers)
+        said.append(done.out.replace("2/table", "1/table"))
     assert said[0] == said[1]
     assert "proved" in said[0]
