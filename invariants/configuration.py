@@ -16,7 +16,7 @@ from outlives.model.lifetime import guard_named
 from outlives.model.profiles import Profile, profile_named
 from outlives.model.scenarios import Scenario, scenario_named
 from outlives.model.scheduler import SchedulerModel
-from outlives.model.setup import MODE_WORDS, PLAIN, Scope, check_scope
+from outlives.model.setup import ALL_ROUTES, MODE_WORDS, PLAIN, PLAIN_ROUTES, RARE_ROUTES, Scope, check_scope
 from outlives.model.state import State
 from outlives.model.world import ASSUMPTIONS, ROUTES, Policy, Reader, Rules, World
 
@@ -37,6 +37,7 @@ DEFAULT_SCOPE = Scope(
     turns=Range(1, 2),
     by_priority=Range(0, 1),
     modes=(PLAIN,) * 5 + tuple(MODE_WORDS),
+    routes=(PLAIN_ROUTES, ALL_ROUTES, *RARE_ROUTES),
 )
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
 

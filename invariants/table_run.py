@@ -33,10 +33,10 @@ _GATHER = "GATHER-AFTER-FREE"
 _PROFILE = "repaired"
 
 
-def _setup(items: tuple[int, int], prompt: int, outputs: int, budget: int, **numbers: int) -> Setup:
+def _setup(items: tuple[int, int], prompt: int, outputs: int, budget: int, **numbers: Any) -> Setup:
     start, end = items
     item = Item(start, end - start, key_name(0), end - start)
-    return Setup((RequestSetup(prompt, outputs, (item,)),), slots=item.size, budget=budget, **numbers)
+    return Setup((RequestSetup(prompt, outputs, (item,)),), slots=item.size, budget=budget)._replace(**numbers)
 
 
 TABLE_SETUPS = {

@@ -39,9 +39,9 @@ def offered(world: World, state: State) -> Iterator[Action]:
     for slots in range(min(state.setup.strangers, state.book.reclaimable + state.book.strangers) + 1):
         if slots != state.book.strangers:
             yield Action.of("occupy", slots=slots)
-    if state.running and world.opens("reset-prefix-cache"):
+    if state.running and world.opens("reset-prefix-cache", state.setup):
         yield Action.of("reset_prefix_cache")
-    if (state.book.entries or state.book.evicted or state.book.due) and world.opens("reset-encoder-cache"):
+    if (state.book.entries or state.book.evicted or state.book.due) and world.opens("reset-encoder-cache", state.setup):
         yield Action.of("reset_encoder_cache")
 
 
@@ -52,14 +52,14 @@ def _of_request(world: World, state: State, number: int) -> Iterator[Action]:
             for drafts in range(most_drafts(world, state.setup) + 1):
                 if drafts != request.drafts:
                     yield Action.of("speculate", request=name, drafts=drafts)
-        if world.opens("preempt"):
+        if world.opens("preempt", state.setup):
             yield Action.of("preempt", request=name)
         yield Action.of("finish", request=name)
-        part = failing_part(state, number) if world.opens("kv-load-failure") else None
+        part = failing_part(state, number) if world.opens("kv-load-failure", state.setup) else None
         if part is not None:
             for valid in range(part.start):
                 yield Action.of("fail_kv_load", request=name, valid=valid)
-    if request.status in (RUNNING, WAITING, PAUSED) and world.opens("abort"):
+    if request.status in (RUNNING, WAITING, PAUSED) and world.opens("abort", state.setup):
         yield Action.of("abort", request=name)
     if request.status == PAUSED and has_more_turns(state, number):
         yield Action.of("continue_session", request=name)
@@ -72,7 +72,7 @@ def _passes(world: World, state: State) -> Iterator[Action]:
     for omit in omits:
         extra = {} if omit == NONE else {"omit": omit}
         yield Action.of("schedule", **extra)
-        if world.opens("preempt"):
+        if world.opens("preempt", state.setup):
             for number, request in enumerate(state.requests):
                 if request.status in (RUNNING, WAITING):
                     yield Action.of("schedule", short_at=request_name(number), **extra)

@@ -76,7 +76,7 @@ def _deliver(world: World, state: State, request: Request, tokens: int, stale: i
 
 def stop(world: World, state: State, number: int) -> State:
     """The request has reached its end: a session's turn, or all of it."""
-    if world.opens("sessions") and has_more_turns(state, number):
+    if world.opens("sessions", state.setup) and has_more_turns(state, number):
         return end_turn(world, state, number)
     return finish_request(world, state, number)
 

@@ -84,11 +84,14 @@ def skip_failed(world: World, state: State, part: Part, valid: int) -> State:
     counters = world.rules.fail_kv(counters, clamp(valid, 0, part.start - 1), settle)
     request = request._replace(counters=counters)
     steps = state.steps
+    book = state.book
     if settle == 1:
+        # References go as well: what a later item holds may be the room that an earlier one needs again.
+        book, request = world.rules.drop_references(world, state.setup, book, request, number)
         request = request._replace(drop=int(counters.stale > 0), drafts=0, decoding=0, rebase=1)
         steps = end_admission(steps, number)
     requests = state.requests[:number] + (request,) + state.requests[number + 1 :]
-    return state._replace(requests=requests, steps=steps)
+    return state._replace(requests=requests, book=book, steps=steps)
 
 
 def has_more_turns(state: State, number: int) -> bool:

@@ -129,7 +129,7 @@ class SchedulerModel:
     def initial_state(self, arguments: Mapping[str, Argument]) -> State:
         """The initial state of the setup with these numbers, clamped into the scope."""
         setup = self.scope.setup(arguments)
-        if not self.world.opens("look-ahead"):
+        if not self.world.opens("look-ahead", setup):
             setup = setup._replace(look_ahead=0)
         if self.world.policy != "both":
             setup = setup._replace(by_priority=int(self.world.policy == "priority"))
@@ -193,7 +193,7 @@ class SchedulerModel:
 
     def _schedule(self, state: State, action: Action) -> State | Refusal:
         short_at = None
-        if self.world.opens("preempt"):
+        if self.world.opens("preempt", state.setup):
             short_at = request_number(action.get("short_at", NONE), len(state.requests))
         return run_pass(self.world, state, short_at, None, 0, self._omit(action))
 
@@ -266,7 +266,7 @@ class SchedulerModel:
         return with_request(state, number, request._replace(drafts=drafts))
 
     def _preempt(self, state: State, action: Action) -> State | Refusal:
-        if not self.world.opens("preempt"):
+        if not self.world.opens("preempt", state.setup):
             return Refusal("route-closed")
         number = self._subject(state, action)
         if number is None or state.requests[number].status != RUNNING:
@@ -287,7 +287,7 @@ class SchedulerModel:
         return asked.prompt if request.turn == 0 else request.limit - asked.turns[request.turn - 1].outputs
 
     def _abort(self, state: State, action: Action) -> State | Refusal:
-        if not self.world.opens("abort"):
+        if not self.world.opens("abort", state.setup):
             return Refusal("route-closed")
         number = self._subject(state, action)
         if number is None or state.requests[number].status not in (RUNNING, WAITING, PAUSED):
@@ -295,17 +295,17 @@ class SchedulerModel:
         return finish_request(self.world, state, number)
 
     def _reset_prefix_cache(self, state: State, action: Action) -> State | Refusal:  # noqa: ARG002
-        if not self.world.opens("reset-prefix-cache"):
+        if not self.world.opens("reset-prefix-cache", state.setup):
             return Refusal("route-closed")
         return reset_prefix_cache(self.world, state)
 
     def _reset_encoder_cache(self, state: State, action: Action) -> State | Refusal:  # noqa: ARG002
-        if not self.world.opens("reset-encoder-cache"):
+        if not self.world.opens("reset-encoder-cache", state.setup):
             return Refusal("route-closed")
         return reset_encoder_cache(self.world, state)
 
     def _fail_kv_load(self, state: State, action: Action) -> State | Refusal:
-        if not self.world.opens("kv-load-failure"):
+        if not self.world.opens("kv-load-failure", state.setup):
             return Refusal("route-closed")
         number = self._subject(state, action)
         part = None if number is None else failing_part(state, number)
@@ -315,7 +315,7 @@ class SchedulerModel:
         return self._process(state, action, ALL_ACCEPTED, (number, valid))
 
     def _continue_session(self, state: State, action: Action) -> State | Refusal:
-        if not self.world.opens("sessions"):
+        if not self.world.opens("sessions", state.setup):
             return Refusal("route-closed")
         number = self._subject(state, action)
         if number is None:

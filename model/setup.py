@@ -10,12 +10,30 @@ from typing import NamedTuple
 from .contract import Argument, Choice, Range
 from .errors import OutOfRange, UnknownName
 
-__all__ = ["MODE_WORDS", "NO_LIMIT", "PLAIN", "Item", "RequestSetup", "Scope", "Setup", "Turn"]
+__all__ = [
+    "ALL_ROUTES",
+    "MODE_WORDS",
+    "NO_LIMIT",
+    "PLAIN",
+    "PLAIN_ROUTES",
+    "RARE_ROUTES",
+    "Item",
+    "RequestSetup",
+    "Scope",
+    "Setup",
+    "Turn",
+]
 __all__ += ["clamp", "key_name", "keys_of", "mode_numbers", "request_name", "request_number"]
 
 PLAIN = "plain"
 MODE_WORDS = {"synchronous": "synchronous", "diffusion": "diffusion", "encoder-decoder": "encoder_decoder"}
 """Mode -> the number of a setup that it sets to 1. Without any: asynchronous scheduling of a decoder model."""
+
+RARE_ROUTES = ("reset-prefix-cache", "reset-encoder-cache", "kv-load-failure", "sessions")
+"""Routes that a run takes only where its setup says so, so that each is met beside many others and alone."""
+
+ALL_ROUTES = "all"
+PLAIN_ROUTES = "usual"
 
 NO_LIMIT = 0
 """A chunk cap or encoder budget of 0 means that there is none."""
@@ -95,6 +113,8 @@ class Setup(NamedTuple):
     """1: a step samples nothing beside its drafts."""
     encoder_decoder: int = 0
     """1: an encoder-decoder model (Whisper): no sharing, all items at computed = 0."""
+    left_out: tuple[str, ...] = ()
+    """Routes that are not taken in this run, though they may be open: a run that takes few goes further along them."""
 
     @property
     def asynchronous(self) -> int:
@@ -181,6 +201,9 @@ class Scope(NamedTuple):
     """Turns of a request: more than 1 is a resumable session."""
     by_priority: Range = Range(0, 0)
     """0: first come, first served; 1: the priority policy."""
+    routes: tuple[str, ...] = (ALL_ROUTES,)
+    """The sets of rare routes that are drawn from: `all`, `usual` (none of them), or names of `RARE_ROUTES` joined by
+    `+`."""
     modes: tuple[str, ...] = (PLAIN,)
     """The modes that are drawn from: `plain`, or names of `MODE_WORDS`, several joined by `+`. One that is named more
     often is drawn more often."""
@@ -213,6 +236,8 @@ class Scope(NamedTuple):
             table["by_priority"] = self.by_priority
         if len(set(self.modes)) > 1:
             table["mode"] = Choice(self.modes)
+        if len(set(self.routes)) > 1:
+            table["routes"] = Choice(self.routes)
         return table
 
     def _turns_table(self, request: int) -> dict[str, Range | Choice]:
@@ -254,7 +279,7 @@ class Scope(NamedTuple):
             span = table.get(name, self.items)  # the one number that is not drawn where its range is a single one
             return clamp(numbers.get(name, span.low), span.low, span.high)
 
-        mode = mode_numbers(str(numbers.get("mode", self.modes[0])) if len(set(self.modes)) > 1 else self.modes[0])
+        mode = mode_numbers(_chosen(numbers, "mode", self.modes))
         alone = mode["encoder_decoder"] == 1  # nothing is shared, and a session would begin its items past position 0
         requests = []
         lengths: list[int] = []  # of each key so far
@@ -275,11 +300,8 @@ class Scope(NamedTuple):
             requests.append(RequestSetup(max(1, prompt), outputs, tuple(items), urgency, turns))
         # Room for the largest item, as far as the scope has it: a request that can never fit says nothing.
         largest = max(lengths, default=1)
-        plain = {
-            name: number(name)
-            for name in Setup._fields
-            if name not in ("requests", "by_priority", *MODE_WORDS.values())
-        }
+        other = ("requests", "left_out", "by_priority", *MODE_WORDS.values())
+        plain = {name: number(name) for name in Setup._fields if name not in other}
         plain["by_priority"] = number("by_priority") if "by_priority" in table else self.by_priority.low
         plain |= mode
         needed = {"slots": largest, "budget": largest if plain["whole_items"] == 1 else 1}
@@ -292,7 +314,8 @@ class Scope(NamedTuple):
         if self.anywhere:
             # An item that reaches past the prompt cannot be asked to fit one chunk whole: it would wait for ever.
             plain["whole_items"] = 0
-        return Setup(requests=tuple(requests), **plain)
+        left_out = routes_left_out(_chosen(numbers, "routes", self.routes))
+        return Setup(requests=tuple(requests), left_out=left_out, **plain)
 
 
 def _item(start: int, length: int, back: int, lengths: list[int]) -> Item:
@@ -311,6 +334,22 @@ def _turn(name: str, number: Callable[[str], int], outputs: int, lengths: list[i
     if length > 0:
         items = (_item(lead, length, number(f"{name}_key"), lengths),)
     return Turn(max(1, lead + sum(item.length for item in items) + tail), outputs, items)
+
+
+def _chosen(numbers: Mapping[str, Argument], name: str, words: tuple[str, ...]) -> str:
+    """The word that was drawn, where there is a choice."""
+    return str(numbers.get(name, words[0])) if len(set(words)) > 1 else words[0]
+
+
+def routes_left_out(routes: str) -> tuple[str, ...]:
+    """The rare routes that a set of them leaves out. Raises `UnknownName` with the known ones."""
+    if routes == ALL_ROUTES:
+        return ()
+    words = [] if routes == PLAIN_ROUTES else routes.split("+")
+    for word in words:
+        if word not in RARE_ROUTES:
+            raise UnknownName("route", word, (ALL_ROUTES, PLAIN_ROUTES, *RARE_ROUTES))
+    return tuple(route for route in RARE_ROUTES if route not in words)
 
 
 def mode_numbers(mode: str) -> dict[str, int]:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from .contract import Action
-from .errors import BadTrace
+from .errors import BadTrace, UnknownName
 from .itf import itf_text, load_itf, parse_itf, quoted, value_from_itf, value_to_itf
-from .setup import MODE_WORDS, NO_LIMIT, Item, RequestSetup, Setup, Turn
+from .setup import MODE_WORDS, NO_LIMIT, RARE_ROUTES, Item, RequestSetup, Setup, Turn
 
 __all__ = [
     "FORMAT",
@@ -241,11 +241,15 @@ def setup_from_plain(plain: Any, where: str) -> Setup:
     numbers = {
         name: _number(fields[name], lowest.get(name, 0), highest.get(name, MOST_NUMBER), f"{at}'s {name}")
         for name in Setup._fields
-        if name != "requests"
+        if name not in ("requests", "left_out")
     }
     requests = _list(fields["requests"], 1, MOST_REQUESTS, f"{at}'s requests")
     asked = tuple(_request(request, f"{at}'s request r{place}") for place, request in enumerate(requests))
-    setup = Setup(requests=asked, **numbers)
+    left_out = tuple(_list(_from_default(fields["left_out"]), 0, len(RARE_ROUTES), f"{at}'s left_out"))
+    for route in left_out:
+        if route not in RARE_ROUTES:
+            raise BadTrace(f"{at}: {UnknownName('route', str(route), RARE_ROUTES)}")
+    setup = Setup(requests=asked, left_out=left_out, **numbers)
     _check_items(setup, at)
     _check_length(setup, at)
     return setup
@@ -261,14 +265,14 @@ def _request(plain: Any, at: str) -> RequestSetup:
         priority=_number(fields["priority"], 0, MOST_NUMBER, f"{at}: priority"),
         turns=tuple(
             _turn(turn, f"{at}, turn {place}")
-            for place, turn in enumerate(_list(list(fields["turns"]), 0, MOST_TURNS, f"the turns of {at}"), 1)
+            for place, turn in enumerate(_list(_from_default(fields["turns"]), 0, MOST_TURNS, f"the turns of {at}"), 1)
         ),
     )
 
 
 def _turn(plain: Any, at: str) -> Turn:
     fields = _members(plain, Turn, at)
-    items = _list(list(fields["items"]), 0, MOST_ITEMS, f"the items of {at}")
+    items = _list(_from_default(fields["items"]), 0, MOST_ITEMS, f"the items of {at}")
     return Turn(
         prompt=_number(fields["prompt"], 1, MOST_NUMBER, f"{at}: prompt"),
         outputs=_number(fields["outputs"], 1, MOST_NUMBER, f"{at}: outputs"),
@@ -330,6 +334,11 @@ def _members(plain: Any, record: type[Any], at: str) -> Mapping[str, Any]:
     if missing:
         raise BadTrace(f"{at} lacks {', '.join(missing)}.")
     return {**defaults, **plain}
+
+
+def _from_default(value: Any) -> Any:
+    """A member that is missing has its default, which is a tuple; what a file says is left as it is."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _list(plain: Any, low: int, high: int, at: str) -> Sequence[Any]:

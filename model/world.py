@@ -168,10 +168,12 @@ class World:
     any_arrival: bool = False
     """Requests arrive in any order; False: in that of their numbers (see `scheduler` for where that is sound)."""
 
-    def opens(self, route: str) -> bool:
-        """Whether the route is open: not closed, and the release has it."""
+    def opens(self, route: str, setup: Setup | None = None) -> bool:
+        """Whether the route is open, in this setup or in some: neither closed nor left out, and the release has it."""
+        if route in self.closed or (setup is not None and route in setup.left_out):
+            return False
         there = _NEEDS.get(route)
-        return route not in self.closed and (there is None or getattr(self.switches, there) == 1)
+        return there is None or getattr(self.switches, there) == 1
 
     @property
     def condition(self) -> Callable[[Counters, int, int], bool]:
