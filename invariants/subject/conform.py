@@ -23,7 +23,7 @@ from outlives.model.contract import Action, Argument, Property, Range, Refusal
 from outlives.model.describe import describe
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import Scope, Setup, request_name
-from outlives.model.state import FINISHED, State
+from outlives.model.state import FINISHED, State, items_of
 from outlives.model.world import World
 
 from ..machine_shrink import Witness, cut_to_failure, shrunk_trace
@@ -59,21 +59,23 @@ class Pair(NamedTuple):
         return self.model.setup
 
 
-def differences(model: State, real: State, *, by_priority: bool, items_known: bool = True) -> tuple[Difference, ...]:
-    """Every observable that differs. `items_known` is False where a release keeps only who references a key, not with
+def differences(
+    model: State, real: State, *, held_first: bool = True, items_known: bool = True
+) -> tuple[Difference, ...]:
+    """Every observable that differs. `held_first`: waiting requests that hold KV blocks are served first. `items_known` is False where a release keeps only who references a key, not with
     which of its items: then a request's references are compared by key."""
     if model == real:
         return ()
     return tuple(
         Difference(name, _text(mine), _text(theirs))
         for (name, mine), (_, theirs) in zip(
-            _observables(model, by_priority, items_known), _observables(real, by_priority, items_known), strict=True
+            _observables(model, held_first, items_known), _observables(real, held_first, items_known), strict=True
         )
         if mine != theirs
     )
 
 
-def _observables(state: State, by_priority: bool, items_known: bool) -> Iterator[tuple[str, Any]]:
+def _observables(state: State, held_first: bool, items_known: bool) -> Iterator[tuple[str, Any]]:
     setup = state.setup
     for number, request in enumerate(state.requests):
         name = request_name(number)
@@ -82,31 +84,39 @@ def _observables(state: State, by_priority: bool, items_known: bool) -> Iterator
             yield f"{name}.{part}", value
         references: Any = request.references
         if not items_known:
-            references = sorted({setup.requests[number].items[item].key for item in references})
+            references = sorted({items_of(setup, request, number)[item].key for item in references})
         yield f"{name}.references", references
         if request.status != FINISHED:
             yield f"{name}.drafts", request.drafts
             yield f"{name}.decoding", request.decoding
             yield f"{name}.drop", request.drop if request.counters.stale > 0 else 0
+            for part in ("turn", "extra", "limit", "frames", "lost"):
+                yield f"{name}.{part}", getattr(request, part)
         else:
-            yield from ((f"{name}.{part}", 0) for part in ("drafts", "decoding", "drop"))
+            yield from ((f"{name}.{part}", 0) for part in _OF_LIVING)
     yield "running", state.running
-    waiting = state.waiting
-    if by_priority:
-        waiting = tuple(sorted(waiting, key=lambda number: (setup.requests[number].priority, number)))
-    yield "waiting", waiting
-    for part in ("entries", "idle", "evicted", "free", "reclaimable", "strangers"):
+    waiting = list(state.waiting)
+    if setup.by_priority == 1:
+        waiting.sort(key=lambda number: (setup.requests[number].priority, number))
+    if held_first:
+        waiting.sort(key=lambda number: state.requests[number].counters.computed == 0)
+    yield "waiting", tuple(waiting)
+    for part in ("entries", "idle", "evicted", "free", "reclaimable", "strangers", "due"):
         yield f"book.{part}", getattr(state.book, part)
     yield "steps in flight", len(state.steps)
-    for place in range(4):
+    for place in range(8):
         step = state.steps[place] if place < len(state.steps) else None
-        for part in ("parts", "encode", "drop", "executed"):
+        for part in ("parts", "encode", "drop", "executed", "clear"):
             value = None if step is None else getattr(step, part)
             if part == "parts" and step is not None:
                 value = tuple(each._replace(rejected=0) for each in step.parts)
             yield f"steps[{place}].{part}", value
     yield "shelf", state.shelf
     yield "misses", state.misses
+
+
+_OF_LIVING = ("drafts", "decoding", "drop", "turn", "extra", "limit", "frames", "lost")
+"""Of a request that is over, these say nothing."""
 
 
 def _text(value: Any) -> str:
@@ -189,8 +199,8 @@ class PairModel(SchedulerModel):
     def _pair(self, model: State, real: Observed) -> Pair:
         if real.failure is not None:
             return Pair(model, real, (Difference("exception", "none", str(real.failure)),))
-        by_priority = self.world.policy == "priority"
-        found = differences(model, real, by_priority=by_priority, items_known=self._items_known)
+        held_first = self.world.switches.held_first == 1
+        found = differences(model, real, held_first=held_first, items_known=self._items_known)
         return Pair(model, real, found)
 
 

@@ -1,37 +1,40 @@
 """The pipeline seen from outside the scheduler: what each dispatched, unprocessed step was told.
 
-Belongs here: turning output objects into the model's `Step` and `Part` records, and keeping them true until their
-output is processed. Everything is read from output objects and from counters before and after a pass.
+Belongs here: turning what steps say into the model's `Step` and `Part` records, and keeping them true until their
+output is processed.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from outlives.model.setup import Item
 from outlives.model.state import Part, Step
 
-from .twin import parts_told
+from .twin import StepTold, told
 
 __all__ = ["Flight", "Ledger"]
 
 
 class Flight(NamedTuple):
-    """One dispatched step: the scheduler's own output object, and what is known of it."""
+    """One dispatched step."""
 
     output: Any
-    finished: tuple[str, ...]
-    """Requests that passes before this one reported finished, in outputs that never left."""
+    """The scheduler's own output object, which it wants back with the results."""
+    told: StepTold
     step: Step
 
 
 class Ledger:
-    """The steps in flight, oldest first."""
+    """The steps in flight, oldest first. `keys` are those of each request's items; `given` are the items that it had
+    from the start."""
 
-    def __init__(self) -> None:
+    def __init__(self, given: tuple[int, ...], *, encoder_decoder: bool = False) -> None:
         self.flights: list[Flight] = []
         self.decoding: set[int] = set()
         """Requests of which a step of the present admission was dispatched that samples."""
-        self._untold: list[str] = []
-        self._keys: dict[str, tuple[str, ...]] = {}
+        self._given = given
+        self._encoder_decoder = encoder_decoder
+        self._untold: tuple[int, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -42,54 +45,74 @@ class Ledger:
         """Tokens of the request dispatched and not processed."""
         return sum(part.tokens for step in self.steps for part in step.parts if part.request == number)
 
-    def rejected(self, at: int) -> dict[str, int]:
+    def unexecuted(self) -> int | None:
+        """The place of the oldest step that has not executed."""
+        return next((place for place, flight in enumerate(self.flights) if flight.step.executed == 0), None)
+
+    def rejected(self, at: int) -> dict[int, int]:
         """Per request of the step at that place, the drafts rejected since its dispatch."""
-        return {f"r{part.request}": part.rejected for part in self.flights[at].step.parts}
+        return {part.request: part.rejected for part in self.flights[at].step.parts}
 
     def hold_back(self, output: Any) -> None:
         """A pass that changed nothing: its step never leaves, so what it said of finished requests is kept."""
-        self._untold += output.finished_req_ids
+        self._untold += told(output).finished
 
-    def dispatch(self, output: Any, sampling: Callable[[str], bool], promised: Mapping[str, int]) -> Step:
+    def dispatch(
+        self,
+        output: Any,
+        sampling: Callable[[int], bool],
+        promised: Mapping[int, int],
+        items: Callable[[int], tuple[Item, ...]],
+    ) -> None:
         """A step leaves. `sampling` says whether a request samples in it; `promised` is by how much the pass raised
-        its placeholders."""
+        its placeholders; `items` are those that it has now."""
+        says = told(output)
+        says = says._replace(finished=self._untold + says.finished)
+        self._untold = ()
         parts = []
-        for told in parts_told(output):
-            number = int(told.request.removeprefix("r"))
-            sampled = int(sampling(told.request))
-            if told.admitted:
+        for part in says.parts:
+            number = part.request
+            sampled = int(sampling(number))
+            if part.admitted:
                 self.decoding.discard(number)
-            lowest = told.start - sum(
-                part.promised for step in self.steps for part in step.parts if part.request == number and part.live == 1
+            if sampled == 1:
+                self.decoding.add(number)
+            live = sum(
+                each.promised for step in self.steps for each in step.parts if each.request == number and each.live == 1
             )
             parts.append(
                 Part(
                     request=number,
-                    start=told.start,
-                    tokens=told.tokens,
-                    drafts=told.drafts,
+                    start=part.start,
+                    tokens=part.tokens,
+                    drafts=part.drafts,
                     sampled=sampled,
-                    promised=promised.get(told.request, 0),
-                    lowest=lowest,
-                    first=int(told.admitted),
+                    promised=promised.get(number, 0),
+                    lowest=part.start - live,
+                    first=int(part.admitted),
+                    extra=items(number)[self._given[number] :],
                 )
             )
-            if sampled == 1:
-                self.decoding.add(number)
-        for new in output.scheduled_new_reqs:
-            self._keys[new.req_id] = tuple(feature.identifier for feature in new.mm_features)
-        encode = tuple(
-            self._keys[name][item] for name, items in output.scheduled_encoder_inputs.items() for item in items
-        )
-        step = Step(parts=tuple(parts), encode=encode, drop=tuple(output.free_encoder_mm_hashes))
-        self.flights.append(Flight(output, tuple(self._untold), step))
-        self._untold = []
-        return step
+        drop = tuple(sorted(set(says.drop))) if self._encoder_decoder else says.drop
+        encode = tuple(items(number)[item].key for number, item in says.encode)
+        self.flights.append(Flight(output, says, Step(parts=tuple(parts), encode=encode, drop=drop)))
 
-    def mark_executed(self, at: int) -> None:
-        """The worker has executed the step at that place."""
-        flight = self.flights[at]
-        self.flights[at] = flight._replace(step=flight.step._replace(executed=1))
+    def _change(self, place: int, **changes: Any) -> None:
+        flight = self.flights[place]
+        self.flights[place] = flight._replace(step=flight.step._replace(**changes))
+
+    def mark_executed(self, place: int) -> bool:
+        """The worker has executed the step at that place; whether it then empties its shelf."""
+        clear = self.flights[place].step.clear == 1
+        self._change(place, executed=1, clear=0)
+        return clear
+
+    def clear_after_last(self) -> bool:
+        """The worker is to empty its shelf after the steps dispatched so far; False: they all have executed."""
+        waiting = [place for place, flight in enumerate(self.flights) if flight.step.executed == 0]
+        if waiting:
+            self._change(waiting[-1], clear=1)
+        return bool(waiting)
 
     def orphan(self, running: Callable[[int], bool]) -> None:
         """Parts of requests that no longer run belong to an admission that is over."""
@@ -99,7 +122,7 @@ class Ledger:
                     part if part.live == 0 or running(part.request) else part._replace(live=0)
                     for part in flight.step.parts
                 )
-                self.flights[place] = flight._replace(step=flight.step._replace(parts=parts))
+                self._change(place, parts=parts)
         self.decoding = {number for number in self.decoding if running(number)}
 
     def shift(self, number: int, rejected: int) -> None:
@@ -113,4 +136,4 @@ class Ledger:
                     part._replace(rejected=part.rejected + rejected) if part.request == number else part
                     for part in flight.step.parts
                 )
-                self.flights[place] = flight._replace(step=flight.step._replace(parts=parts))
+                self._change(place, parts=parts)

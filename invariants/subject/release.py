@@ -23,8 +23,9 @@ from outlives.model.setup import Setup
 
 __all__ = ["NoVllm", "Release", "installed_release", "nearest_profile"]
 
-BLOCK = 16
-"""Tokens per KV block. Blocks never run short by themselves: shortage is an argument of the pass."""
+BLOCK = 1
+"""Tokens per KV block: any position can be the first that is not valid. Blocks never run short by themselves: shortage
+is an argument of the pass."""
 
 
 class NoVllm(OutlivesError):
@@ -40,33 +41,63 @@ class Release:
     """The nearest earlier profile, by version."""
     exact: bool
     """The profile is of this very version."""
-    scheduler_class: type
+    asynchronous_class: type
+    synchronous_class: type
     config: Any
     """The `VllmConfig`; each scheduler gets a copy."""
     kv_config: Callable[[int], Any]
     classes: dict[str, Any] = field(default_factory=dict)
 
-    def scheduler(self, setup: Setup, policy: str) -> Any:
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The version as numbers; one without any counts as newer than all."""
+        return version_numbers(self.version) or _NEWEST
+
+    @property
+    def diffusion(self) -> bool:
+        """Whether it knows models that sample nothing beside their drafts."""
+        return self.numbers >= (0, 24)
+
+    def has_route(self, route: str) -> bool:
+        """Whether the release has this route at all."""
+        scheduler, request = self.synchronous_class, self.classes["Request"]
+        if route == "reset-encoder-cache":
+            return hasattr(scheduler, "reset_encoder_cache")
+        if route == "reset-prefix-cache":
+            return "reset_running_requests" in _parameters(getattr(scheduler, "reset_prefix_cache", _nothing))
+        if route == "kv-load-failure":
+            return hasattr(scheduler, "_handle_invalid_blocks")
+        if route == "sessions":
+            return "resumable" in _parameters(request)
+        return True
+
+    def scheduler(self, setup: Setup) -> Any:
         """A new scheduler with these numbers. What it has no option for is set on the object: the look-ahead, the
-        drafts, the encoder budget and the encoder cache."""
+        drafts, the encoder budget, the encoder cache, what kind of model it schedules."""
         config = copy.copy(self.config)
         config.scheduler_config = options = copy.copy(self.config.scheduler_config)
-        options.policy = policy
+        options.policy = "priority" if setup.by_priority == 1 else "fcfs"
         options.disable_chunked_mm_input = setup.whole_items == 1
         options.long_prefill_token_threshold = setup.chunk_cap
-        tokens = sum(asked.prompt + asked.outputs + setup.drafts + 1 for asked in setup.requests)
+        turns = [turn for asked in setup.requests for turn in (asked, *asked.turns)]
+        tokens = sum(turn.prompt + turn.outputs + 2 * setup.drafts + 2 for turn in turns)
         made = accepted(
-            self.scheduler_class,
+            self.asynchronous_class if setup.synchronous == 0 else self.synchronous_class,
             vllm_config=config,
-            kv_cache_config=self.kv_config(tokens // BLOCK + 2 * len(setup.requests) + 2),
+            kv_cache_config=self.kv_config(tokens // BLOCK + 2 * len(turns) + 2),
             structured_output_manager=self.classes["structured_output"],
             block_size=BLOCK,
             log_stats=False,
         )
         made.max_num_scheduled_tokens = setup.budget
         made.max_num_encoder_input_tokens = setup.encode_limit
-        made.encoder_cache_manager = self.classes["EncoderCacheManager"](cache_size=setup.slots)
+        kind = "EncoderDecoderCacheManager" if setup.encoder_decoder == 1 else "EncoderCacheManager"
+        if kind in self.classes:
+            made.encoder_cache_manager = self.classes[kind](cache_size=setup.slots)
+        made.is_encoder_decoder = setup.encoder_decoder == 1
         made.num_spec_tokens = setup.drafts
+        if setup.diffusion == 1 and self.diffusion:
+            made.num_sampled_tokens_per_step = 0
         if hasattr(made, "_spec_token_placeholders"):
             made._spec_token_placeholders = [-1] * setup.drafts
         made.use_eagle = setup.look_ahead > 0
@@ -76,11 +107,14 @@ class Release:
 
     def most_look_ahead(self) -> int:
         """How far a drafter may read ahead: one position, before releases knew a number for it."""
-        return 1 if self.profile_version() < (0, 28) else 1 << 10
+        return 1 if self.numbers < (0, 28) else 1 << 10
 
-    def profile_version(self) -> tuple[int, ...]:
-        """The version as numbers, as far as it has any."""
-        return version_numbers(self.version)
+
+_NEWEST = (1 << 20,)
+
+
+def _nothing() -> None:
+    """Stands for a method that a release does not have."""
 
 
 def version_numbers(version: str) -> tuple[int, ...]:
@@ -96,7 +130,7 @@ def version_numbers(version: str) -> tuple[int, ...]:
 def nearest_profile(version: str) -> tuple[str, bool]:
     """The newest profile that is not newer than the version (the oldest where none is), and whether it is that very
     version. A version without numbers counts as the newest."""
-    at = version_numbers(version) or (1 << 20,)
+    at = version_numbers(version) or _NEWEST
     releases = [name for name in PROFILES if name != REPAIRED]
     earlier = [name for name in releases if version_numbers(name) <= at]
     name = max(earlier, key=version_numbers) if earlier else min(releases, key=version_numbers)
@@ -122,7 +156,7 @@ def accepted(make: Callable[..., Any], **arguments: Any) -> Any:
 
 
 @cache
-def installed_release(folder: str | None = None, asynchronous: bool = True) -> Release:
+def installed_release(folder: str | None = None) -> Release:
     """The installed vLLM, or the one whose unpacked `vllm` folder is in `folder`. A process has one vLLM only.
 
     Raises `NoVllm` with what is wrong and what to do.
@@ -134,7 +168,7 @@ def installed_release(folder: str | None = None, asynchronous: bool = True) -> R
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     try:
-        return _load(asynchronous)
+        return _load()
     except OutlivesError:
         raise
     except ModuleNotFoundError as error:
@@ -146,17 +180,17 @@ def installed_release(folder: str | None = None, asynchronous: bool = True) -> R
         raise NoVllm(f"this vLLM cannot be used: {type(error).__name__}: {' '.join(str(error).split())[:300]}") from error
 
 
-def _load(asynchronous: bool) -> Release:
+def _load() -> Release:
     import torch
     import vllm
     from vllm import SamplingParams
     from vllm.config import CacheConfig, DeviceConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
     from vllm.multimodal.inputs import MultiModalFeatureSpec, PlaceholderRange
-    from vllm.v1.core.encoder_cache_manager import EncoderCacheManager
+    from vllm.v1.core import encoder_cache_manager
     from vllm.v1.core.sched.async_scheduler import AsyncScheduler
     from vllm.v1.core.sched.scheduler import Scheduler
     from vllm.v1.kv_cache_interface import FullAttentionSpec, KVCacheConfig, KVCacheGroupSpec
-    from vllm.v1.outputs import ModelRunnerOutput
+    from vllm.v1.outputs import DraftTokenIds, KVConnectorOutput, ModelRunnerOutput
     from vllm.v1.request import Request, RequestStatus
     from vllm.v1.structured_output import StructuredOutputManager
 
@@ -173,7 +207,7 @@ def _load(asynchronous: bool) -> Release:
         max_model_len=longest,
         is_encoder_decoder=False,
         enable_chunked_prefill=True,
-        async_scheduling=asynchronous,
+        async_scheduling=True,
         policy="fcfs",
     )
     cache_config = accepted(CacheConfig, block_size=BLOCK, enable_prefix_caching=False, gpu_memory_utilization=0.5)
@@ -201,11 +235,18 @@ def _load(asynchronous: bool) -> Release:
         version=version,
         profile=profile,
         exact=exact,
-        scheduler_class=AsyncScheduler if asynchronous else Scheduler,
+        asynchronous_class=AsyncScheduler,
+        synchronous_class=Scheduler,
         config=config,
         kv_config=kv_config,
         classes={
-            "EncoderCacheManager": EncoderCacheManager,
+            **{
+                name: getattr(encoder_cache_manager, name)
+                for name in ("EncoderCacheManager", "EncoderDecoderCacheManager")
+                if hasattr(encoder_cache_manager, name)
+            },
+            "DraftTokenIds": DraftTokenIds,
+            "KVConnectorOutput": KVConnectorOutput,
             "ModelRunnerOutput": ModelRunnerOutput,
             "MultiModalFeatureSpec": MultiModalFeatureSpec,
             "PlaceholderRange": PlaceholderRange,

@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 Every action of the model is turned into what an engine would do to the scheduler:
 
-    arrive               `add_request`
+    arrive               `add_request`; with further turns, as a resumable session
     speculate            the request's list of draft tokens is replaced by one of that length
     schedule(short_at)   `schedule`, with `allocate_slots` saying once that there are no blocks for that request
     resume(kept)         `schedule`, with the request first in its queue and a prefix of `kept` tokens found for it
@@ -13,45 +13,52 @@ Every action of the model is turned into what an engine would do to the schedule
     evict(count)         the manager's own `can_allocate` is asked for so much room that `count` entries must go
     occupy(slots)        likewise; then the slots are taken from both of the manager's counters
     execute              the worker's twin executes the oldest step
-    accept, reject       the same, then `update_from_output` with 1 + accepted tokens for each part that samples
-    finish, abort        `finish_requests`
+    accept, reject       the same, then `update_from_output` with 1 + accepted tokens for each part that samples;
+                         without asynchronous scheduling, `update_draft_token_ids` follows
+    fail_kv_load(valid)  the same as accept, with the block at `valid` reported as invalid
+    finish, abort        `finish_requests`; where a session has further turns, what the scheduler does when one stops
+    continue_session     `add_request` with the same id; with the last turn, also the client's closing message
+    resets               `reset_prefix_cache(reset_running_requests=True)`, `reset_encoder_cache`
 
 What it refuses beyond the model's own refusals: `not-on-this-subject` (an action that it does not know), and at the
-start a setup that the release has no way to be (`Contradiction`).
+start a look-ahead that the release cannot have (`Contradiction`).
 
-What is not vLLM's here: the choice of the environment (above), and the worker (`twin`). Everything else that is observed
-is read from the scheduler's objects and from its output objects.
+What is not vLLM's here: the choices of the environment (above), and the worker (`twin`). Everything else that is
+observed is read from the scheduler's objects and from its output objects.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from outlives.model.contract import Action, Refusal
 from outlives.model.errors import Contradiction
-from outlives.model.lifetime import Counters
-from outlives.model.setup import Setup, clamp, request_name, request_number
-from outlives.model.state import ABSENT, FINISHED, RUNNING, WAITING, Book, Entry, Miss, Request, State
+from outlives.model.scheduler import never_fits
+from outlives.model.setup import Item, Setup, clamp, request_name, request_number
+from outlives.model.state import FINISHED, PAUSED, RUNNING, WAITING, Miss, State
 
+from . import vllm_routes
+from .environment import Blocks, Stranger, record_slots
 from .ledger import Ledger
+from .reading import book_of, queues_of, request_record, status_of, waiting_of
 from .release import Release, accepted
 from .subject import Failure, Observation, failure_of
-from .twin import WorkerTwin
+from .twin import WorkerTwin, items_told, request_of
 
 __all__ = ["VllmSubject"]
 
-_ANY_TOKEN = 7
+ANY_TOKEN = 7
 _ALL = 1 << 30
 _URGENT = -(1 << 40)
 
 
 class VllmSubject:
-    """One live scheduler of one release."""
+    """One live scheduler of one release. `closed` are routes that are not taken."""
 
-    def __init__(self, release: Release, policy: str = "fcfs") -> None:
+    def __init__(self, release: Release, closed: Collection[str] = ()) -> None:
         self.release = release
-        self.policy = policy
-        self._tolerant = release.profile_version() >= (0, 24)
+        self.closed = frozenset(closed)
+        self._tolerant = release.numbers >= (0, 24)
 
     # --- the protocol -----------------------------------------------------------------------------------------
 
@@ -65,15 +72,22 @@ class VllmSubject:
         self.setup = setup
         self.count = len(setup.requests)
         self.requests: dict[int, Any] = {}
+        self.turns: dict[int, int] = {}
         self.strangers = 0
         self.misses: tuple[Miss, ...] = ()
         self.failure: Failure | None = None
-        self.ledger = Ledger()
-        self.worker = WorkerTwin(setup.look_ahead, self._tolerant)
-        self._short_at: str | None = None
-        self._kept: tuple[str, int] | None = None
-        self.scheduler = self.release.scheduler(setup, self.policy)
-        self._wrap_blocks()
+        cross = setup.encoder_decoder == 1
+        self.sizes = {
+            item.key: item.size
+            for asked in setup.requests
+            for turn in (asked, *asked.turns)
+            for item in turn.items
+        }
+        self.ledger = Ledger(tuple(len(asked.items) for asked in setup.requests), encoder_decoder=cross)
+        self.worker = WorkerTwin(setup.look_ahead, self._tolerant, encoder_decoder=cross)
+        self.scheduler = self.release.scheduler(setup)
+        self.blocks = Blocks(self.scheduler.kv_cache_manager)
+        self.slots = record_slots(self.scheduler.encoder_cache_manager) if cross else None
         self._last = self._state()
         return Observation(self._last)
 
@@ -87,7 +101,7 @@ class VllmSubject:
         try:
             refusal = handler(self, action)
             if refusal is None:
-                self.ledger.orphan(self._runs)
+                self.ledger.orphan(self.runs)
                 self._last = self._state()
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -100,132 +114,61 @@ class VllmSubject:
         """The state after the last action; where that failed, the state before it."""
         return Observation(self._last, self.failure)
 
-    # --- reading the real objects -------------------------------------------------------------------------------
-
     def _state(self) -> State:
-        setup = self.setup
-        requests = tuple(self._request(number) for number in range(self.count))
-        number_of = self._number
         return State(
-            setup=setup,
-            requests=requests,
-            running=tuple(number_of(request) for request in self.scheduler.running),
-            waiting=tuple(number_of(request) for request in self._waiting()),
-            book=self._book(),
+            setup=self.setup,
+            requests=tuple(
+                request_record(
+                    self.scheduler,
+                    self.setup,
+                    self.ledger,
+                    number,
+                    self.requests.get(number),
+                    self.turns.get(number, 0),
+                    self.slots,
+                )
+                for number in range(self.count)
+            ),
+            running=tuple(request_of(request.request_id) for request in self.scheduler.running),
+            waiting=tuple(
+                request_of(request.request_id)
+                for request in waiting_of(self.scheduler, self.setup.by_priority == 1)
+            ),
+            book=book_of(self.scheduler, self.sizes, self.strangers, self.slots),
             steps=self.ledger.steps,
             shelf=tuple(sorted(self.worker.shelf)),
             misses=self.misses,
         )
 
-    def _request(self, number: int) -> Request:
+    # --- what handlers ask --------------------------------------------------------------------------------------
+
+    def status(self, number: int) -> str | None:
+        """The status of a request that has arrived, or None."""
         request = self.requests.get(number)
-        if request is None:
-            return Request(ABSENT, Counters(0, 0, 0, 0, 0))
-        references = self._references(number, request)
-        if request.is_finished():
-            return Request(FINISHED, Counters(0, 0, 0, 0, 0), references=references)
-        in_flight = getattr(request, "num_in_flight_tokens", None)
-        stale = getattr(request, "num_stale_output_tokens", 0)
-        return Request(
-            status=RUNNING if self._runs(number) else WAITING,
-            counters=Counters(
-                computed=request.num_computed_tokens,
-                placeholders=request.num_output_placeholders,
-                in_flight=self.ledger.in_flight(number) if in_flight is None else in_flight,
-                stale=stale,
-                known=request.num_tokens,
-            ),
-            drafts=len(request.spec_token_ids),
-            decoding=int(number in self.ledger.decoding),
-            references=references,
-            drop=int(stale > 0 and getattr(request, "drop_stale_output", False)),
-        )
+        return None if request is None else status_of(request)
 
-    def _references(self, number: int, request: Any) -> tuple[int, ...]:
-        """The items it references; where the release keeps only who references a key, every item of that key."""
-        manager = self.scheduler.encoder_cache_manager
-        by_request = getattr(manager, "request_cached_ids", None)
-        if by_request is not None:
-            return tuple(sorted(by_request.get(request.request_id, ())))
-        return tuple(
-            place
-            for place, item in enumerate(self.setup.requests[number].items)
-            if request.request_id in manager.cached.get(item.key, ())
-        )
+    def runs(self, number: int) -> bool:
+        """Whether the request is running."""
+        return self.status(number) == RUNNING
 
-    def _book(self) -> Book:
-        manager = self.scheduler.encoder_cache_manager
-        sizes = {item.key: item.size for asked in self.setup.requests for item in asked.items}
-        sizes.update(getattr(manager, "num_embeds_by_hash", {}))
-        return Book(
-            entries=tuple(
-                Entry(key, sizes[key], tuple(sorted(int(name[1:]) for name in holders)))
-                for key, holders in sorted(manager.cached.items())
-            ),
-            idle=tuple(manager.freeable),
-            evicted=tuple(manager.freed),
-            free=manager.num_free_slots,
-            reclaimable=manager.num_freeable_slots,
-            strangers=self.strangers,
-        )
-
-    def _queues(self) -> list[Any]:
-        """The waiting queues, the one that is scanned first in front."""
-        names = ("kv_holding_waiting", "skipped_waiting", "waiting")
-        return [getattr(self.scheduler, name) for name in names if hasattr(self.scheduler, name)]
-
-    def _waiting(self) -> list[Any]:
-        waiting = [request for queue in self._queues() for request in queue]
-        if self.policy == "priority":
-            waiting.sort(key=lambda request: (request.priority, request.arrival_time))
-        return waiting
-
-    def _number(self, request: Any) -> int:
-        return int(request.request_id[1:])
-
-    def _runs(self, number: int) -> bool:
-        request = self.requests.get(number)
-        return request is not None and request.status == self.release.classes["RequestStatus"].RUNNING
-
-    def _waits(self, number: int) -> bool:
-        request = self.requests.get(number)
-        return request is not None and not request.is_finished() and not self._runs(number)
-
-    def _subject(self, action: Action) -> int | None:
+    def named(self, action: Action) -> int | None:
+        """The request that the action names."""
         return request_number(action.get("request", "none"), self.count)
 
+    def full(self) -> bool:
+        """Whether no further step fits into the pipeline."""
+        return len(self.ledger.flights) >= self.setup.depth
+
+    def items(self, number: int) -> tuple[Item, ...]:
+        """The items that the request has now."""
+        return items_told(self.requests[number].mm_features)
+
     # --- a pass -------------------------------------------------------------------------------------------------
-
-    def _wrap_blocks(self) -> None:
-        """KV blocks as the environment chooses: shortage once at one request, and a prefix found for another."""
-        manager = self.scheduler.kv_cache_manager
-        allocate, look_up = manager.allocate_slots, manager.get_computed_blocks
-
-        def allocate_slots(request: Any, num_new_tokens: int, *rest: Any, **named: Any) -> Any:
-            if request.request_id == self._short_at:
-                self._short_at = None
-                return None
-            if self._kept is not None and request.request_id == self._kept[0]:
-                # No block was really found: the prefix gets blocks of its own, as if it were computed now.
-                named["num_new_computed_tokens"] = 0
-                return allocate(request, num_new_tokens + self._kept[1], *rest, **named)
-            return allocate(request, num_new_tokens, *rest, **named)
-
-        def get_computed_blocks(request: Any, *rest: Any, **named: Any) -> Any:
-            found = look_up(request, *rest, **named)
-            if self._kept is not None and request.request_id == self._kept[0]:
-                return (found[0], self._kept[1], *found[2:])
-            return found
-
-        manager.allocate_slots = allocate_slots
-        manager.get_computed_blocks = get_computed_blocks
 
     def _pass(self, put_back: Callable[[], None] = lambda: None) -> Refusal | None:
         """One pass, and then `put_back`. Where nothing came of it, it is as if it had not been."""
         before = self._last
-        promised = {
-            request.request_id: request.num_output_placeholders for request in self.scheduler.requests.values()
-        }
+        promised = self._placeholders()
         output = self.scheduler.schedule()
         put_back()
         if not output.num_scheduled_tokens and not output.free_encoder_mm_hashes and self._state() == before:
@@ -234,70 +177,84 @@ class VllmSubject:
         self._dispatch(output, promised)
         return None
 
-    def _dispatch(self, output: Any, before: Mapping[str, int]) -> None:
-        self.ledger.orphan(self._runs)
+    def _placeholders(self) -> dict[int, int]:
         requests = self.scheduler.requests
-        promised = {
-            name: requests[name].num_output_placeholders - before.get(name, 0) for name in output.num_scheduled_tokens
-        }
-        self.ledger.dispatch(output, lambda name: not requests[name].is_prefill_chunk, promised)
+        return {request_of(name): request.num_output_placeholders for name, request in requests.items()}
+
+    def _dispatch(self, output: Any, before: Mapping[int, int]) -> None:
+        self.ledger.orphan(self.runs)
+        now = self._placeholders()
+        promised = {number: count - before.get(number, 0) for number, count in now.items()}
+        requests = self.requests
+        self.ledger.dispatch(
+            output, lambda number: not requests[number].is_prefill_chunk, promised, self.items
+        )
+        if self.setup.synchronous == 1:
+            for name in output.num_scheduled_tokens:
+                self.ledger.decoding.discard(request_of(name))
 
     def _schedule(self, action: Action) -> Refusal | None:
-        if len(self.ledger.flights) >= self.setup.depth:
+        if self.full():
             return Refusal("pipeline-full")
         short_at = request_number(action.get("short_at", "none"), self.count)
-        self._short_at = None if short_at is None else request_name(short_at)
+        if short_at is not None and "preempt" not in self.closed:
+            self.blocks.short_at = request_name(short_at)
         try:
             return self._pass()
         finally:
-            self._short_at = None
+            self.blocks.short_at = None
 
     def _resume(self, action: Action) -> Refusal | None:
-        number = self._subject(action)
-        if number is None or not self._waits(number):
+        number = self.named(action)
+        if number is None or self.status(number) != WAITING:
             return Refusal("not-waiting")
-        if len(self.ledger.flights) >= self.setup.depth:
+        if self.full():
             return Refusal("pipeline-full")
         request = self.requests[number]
         kept = clamp(action.get("kept", 0), 0, request.num_tokens - 1)
-        self._kept = (request.request_id, kept) if kept > 0 else None
-        order = [list(queue) for queue in self._queues()]
+        if kept > 0 and self.setup.encoder_decoder == 0:
+            self.blocks.kept = (request.request_id, kept)
+        order = [list(queue) for queue in queues_of(self.scheduler)]
         priority = request.priority
         self._put_first(request)
 
         def put_back() -> None:
             request.priority = priority
-            if self._waits(number):
+            if self.status(number) == WAITING:
                 self._put_back(order)
 
         try:
             return self._pass(put_back)
         finally:
-            self._kept = None
+            self.blocks.kept = None
 
     def _put_first(self, request: Any) -> None:
-        queues = self._queues()
+        queues = queues_of(self.scheduler)
         for queue in queues:
-            if request in list(queue):
+            if any(request is each for each in queue):
                 queue.remove_request(request)
         first = next((queue for queue in queues if len(queue)), queues[-1])
-        request.priority = _URGENT if self.policy == "priority" else request.priority
+        if self.setup.by_priority == 1:
+            request.priority = _URGENT
         first.prepend_request(request)
 
     def _put_back(self, order: list[list[Any]]) -> None:
         """The request that was to be first was not admitted: the queues as they were, less those who were."""
-        left = {request.request_id for queue in self._queues() for request in queue}
-        for queue, before in zip(self._queues(), order, strict=True):
+        queues = queues_of(self.scheduler)
+        left = {id(request) for queue in queues for request in queue}
+        for queue, before in zip(queues, order, strict=True):
             queue.remove_requests(list(queue))
             for request in before:
-                if request.request_id in left:
+                if id(request) in left:
                     queue.add_request(request)
 
     def _preempt(self, action: Action) -> Refusal | None:
-        number = self._subject(action)
-        if number is None or not self._runs(number):
+        if "preempt" in self.closed:
+            return Refusal("route-closed")
+        number = self.named(action)
+        if number is None or not self.runs(number):
             return Refusal("not-running")
-        if len(self.ledger.flights) >= self.setup.depth:
+        if self.full():
             return Refusal("pipeline-full")
         scheduler, request = self.scheduler, self.requests[number]
         scheduler.running.remove(request)
@@ -307,25 +264,25 @@ class VllmSubject:
             output = scheduler.schedule()
         finally:
             scheduler.max_num_scheduled_tokens = tokens
-        self._dispatch(output, {})
+        self._dispatch(output, self._placeholders())
         return None
 
     # --- outputs ------------------------------------------------------------------------------------------------
 
     def _run_worker(self, at: int) -> None:
-        flight = self.ledger.flights[at]
-        self.misses = tuple(self.worker.execute(flight.output, flight.finished, self.ledger.rejected(at)))
-        self.ledger.mark_executed(at)
+        self.misses = tuple(self.worker.execute(self.ledger.flights[at].told, self.ledger.rejected(at)))
+        if self.ledger.mark_executed(at):
+            self.worker.shelf.clear()
 
     def _execute(self, _: Action) -> Refusal | None:
-        at = next((place for place, step in enumerate(self.ledger.steps) if step.executed == 0), None)
+        at = self.ledger.unexecuted()
         if at is None:
             return Refusal("nothing-to-execute")
         self._run_worker(at)
         return None
 
     def _accept(self, _: Action) -> Refusal | None:
-        return self._process(_ALL)
+        return self.process(_ALL)
 
     def _reject(self, action: Action) -> Refusal | None:
         steps = self.ledger.steps
@@ -334,9 +291,11 @@ class VllmSubject:
         drafts = max((part.drafts for part in steps[0].parts if part.sampled == 1), default=0)
         if drafts == 0:
             return Refusal("nothing-to-reject")
-        return self._process(clamp(action.get("accepted", 0), 0, drafts - 1))
+        return self.process(clamp(action.get("accepted", 0), 0, drafts - 1))
 
-    def _process(self, most: int) -> Refusal | None:
+    def process(self, most: int = _ALL, invalid_blocks: Collection[int] = ()) -> Refusal | None:
+        """Execute the oldest step if it has not, and process its output with at most `most` drafts of each part
+        accepted. `invalid_blocks` are KV blocks that failed to load."""
         if not self.ledger.flights:
             return Refusal("pipeline-empty")
         if self.ledger.steps[0].executed == 0:
@@ -347,12 +306,13 @@ class VllmSubject:
         sampled: dict[str, list[int]] = {}
         for part in flight.step.parts:
             took = min(most, part.drafts)
-            sampled[request_name(part.request)] = [_ANY_TOKEN] * (1 + took) if part.sampled == 1 else []
+            sampled[request_name(part.request)] = [ANY_TOKEN] * (self.setup.base + took) if part.sampled == 1 else []
             if part.sampled == 1 and part.drafts > took:
                 self.ledger.shift(part.request, part.drafts - took)
+        classes = self.release.classes
         names = list(sampled)
         output = accepted(
-            self.release.classes["ModelRunnerOutput"],
+            classes["ModelRunnerOutput"],
             req_ids=names,
             req_id_to_index={name: place for place, name in enumerate(names)},
             sampled_token_ids=list(sampled.values()),
@@ -360,53 +320,83 @@ class VllmSubject:
             prompt_logprobs_dict={},
             pooler_output=[],
         )
+        if invalid_blocks:
+            output.kv_connector_output = classes["KVConnectorOutput"](invalid_block_ids=set(invalid_blocks))
+        fresh = {
+            number
+            for number, request in self.requests.items()
+            if not getattr(request, "num_stale_output_tokens", 0) and self.runs(number)
+        }
         self.scheduler.update_from_output(flight.output, output)
+        if self.setup.synchronous == 1 and not invalid_blocks:
+            self._propose([part.request for part in flight.step.parts if part.sampled == 1 and part.request in fresh])
         return None
 
-    # --- the environment ----------------------------------------------------------------------------------------
+    def _propose(self, numbers: list[int]) -> None:
+        """Without asynchronous scheduling drafts come with the output."""
+        numbers = [number for number in numbers if self.runs(number)]
+        drafts = [[-1] * self.setup.drafts for _ in numbers]
+        make = self.release.classes["DraftTokenIds"]
+        self.scheduler.update_draft_token_ids(make([request_name(number) for number in numbers], drafts))
+        self.ledger.decoding.update(numbers)
+
+    # --- requests and strangers -----------------------------------------------------------------------------------
 
     def _arrive(self, action: Action) -> Refusal | None:
-        number = self._subject(action)
+        number = self.named(action)
         if number is None:
             return Refusal("unknown-request")
         if number in self.requests:
             return Refusal("already-arrived")
         if number > 0 and number - 1 not in self.requests:
             return Refusal("not-its-turn")
-        setup, asked, classes = self.setup, self.setup.requests[number], self.release.classes
-        for item in asked.items:
-            whole = setup.whole_items == 1 and item.length > setup.step_limit
-            if item.size > setup.slots or item.size > setup.encode_limit or whole:
-                return Refusal("never-fits")
+        setup, asked = self.setup, self.setup.requests[number]
+        if never_fits(setup, asked.items):
+            return Refusal("never-fits")
+        if setup.diffusion == 1 and (setup.drafts == 0 or not self.release.diffusion):
+            return Refusal("never-samples")
+        if setup.encoder_decoder == 1 and "EncoderDecoderCacheManager" not in self.release.classes:
+            return Refusal("no-encoder-decoder-models")
+        session = len(asked.turns) > 0 and vllm_routes.has_sessions(self)
+        request = self.make_request(number, asked.prompt, asked.outputs, asked.items, session)
+        self.requests[number] = request
+        self.scheduler.add_request(request)
+        return None
+
+    def make_request(
+        self, number: int, prompt: int, outputs: int, items: tuple[Item, ...], resumable: bool
+    ) -> Any:
+        """A request object, as the front end would send it."""
+        classes = self.release.classes
+        cross = self.setup.encoder_decoder == 1
         features = [
             accepted(
                 classes["MultiModalFeatureSpec"],
                 data=None,
                 modality="image",
                 identifier=item.key,
-                mm_position=classes["PlaceholderRange"](offset=item.start, length=item.length),
+                mm_position=classes["PlaceholderRange"](offset=0 if cross else item.start, length=item.length),
                 mm_hash=item.key,
             )
-            for item in asked.items
+            for item in items
         ]
-        request = accepted(
+        asked = self.setup.requests[number]
+        return accepted(
             classes["Request"],
             request_id=request_name(number),
-            prompt_token_ids=[_ANY_TOKEN] * asked.prompt,
-            sampling_params=classes["SamplingParams"](max_tokens=asked.outputs, ignore_eos=True),
+            prompt_token_ids=[ANY_TOKEN] * prompt,
+            sampling_params=classes["SamplingParams"](max_tokens=outputs, ignore_eos=True),
             pooling_params=None,
             eos_token_id=None,
             mm_features=features,
-            priority=asked.priority if self.policy == "priority" else 0,
+            priority=asked.priority if self.setup.by_priority == 1 else 0,
             arrival_time=float(number),
+            resumable=resumable,
         )
-        self.requests[number] = request
-        self.scheduler.add_request(request)
-        return None
 
     def _speculate(self, action: Action) -> Refusal | None:
-        number = self._subject(action)
-        if number is None or not self._runs(number):
+        number = self.named(action)
+        if number is None or not self.runs(number):
             return Refusal("not-running")
         if number not in self.ledger.decoding:
             return Refusal("still-prefilling")
@@ -418,27 +408,32 @@ class VllmSubject:
         return None
 
     def _finish(self, action: Action) -> Refusal | None:
-        number = self._subject(action)
-        if number is None or not self._runs(number):
+        number = self.named(action)
+        if number is None or not self.runs(number):
             return Refusal("not-running")
-        if self.requests[number].num_tokens <= self.setup.requests[number].prompt:
+        if self.requests[number].num_tokens <= self.requests[number].num_prompt_tokens:
             return Refusal("no-output-yet")
+        if vllm_routes.stop_turn(self, number):
+            return None
         self._end(number, "FINISHED_STOPPED")
         return None
 
     def _abort(self, action: Action) -> Refusal | None:
-        number = self._subject(action)
-        if number is None or not (self._runs(number) or self._waits(number)):
+        if "abort" in self.closed:
+            return Refusal("route-closed")
+        number = self.named(action)
+        if number is None or self.status(number) not in (RUNNING, WAITING, PAUSED):
             return Refusal("not-there")
         self._end(number, "FINISHED_ABORTED")
         return None
 
     def _end(self, number: int, status: str) -> None:
         self.scheduler.finish_requests(request_name(number), getattr(self.release.classes["RequestStatus"], status))
+        assert self.status(number) == FINISHED
 
     def _evict(self, action: Action) -> Refusal | None:
         manager = self.scheduler.encoder_cache_manager
-        idle = list(manager.freeable.values())
+        idle = [] if self.slots is not None else list(manager.freeable.values())
         if not idle:
             return Refusal("nothing-idle")
         count = clamp(action.get("count", 1), 1, len(idle))
@@ -447,32 +442,21 @@ class VllmSubject:
 
     def _occupy(self, action: Action) -> Refusal | None:
         manager = self.scheduler.encoder_cache_manager
-        most = min(self.setup.strangers, manager.num_freeable_slots + self.strangers)
-        more = clamp(action.get("slots", 0), 0, most) - self.strangers
+        free = manager.num_free_slots if self.slots is not None else manager.num_freeable_slots
+        more = clamp(action.get("slots", 0), 0, min(self.setup.strangers, free + self.strangers)) - self.strangers
         if more == 0:
             return Refusal("no-change")
         if more > 0:
             self._make_room(more)
         manager.num_free_slots -= more
-        manager.num_freeable_slots -= more
+        if self.slots is None:
+            manager.num_freeable_slots -= more
         self.strangers += more
         return None
 
     def _make_room(self, slots: int) -> None:
         """Ask the manager for that much room on a stranger's behalf: it evicts as for anybody."""
-        self.scheduler.encoder_cache_manager.can_allocate(_Stranger(slots), 0, slots, 0)
-
-
-class _Stranger:
-    """A request outside the model that wants room for one item."""
-
-    def __init__(self, slots: int) -> None:
-        self.slots = slots
-
-    def get_num_encoder_embeds(self, _: int) -> int:
-        return self.slots
-
-    get_num_encoder_tokens = get_num_encoder_embeds
+        self.scheduler.encoder_cache_manager.can_allocate(Stranger(slots), 0, slots, 0)
 
 
 _HANDLERS: Mapping[str, Callable[[VllmSubject, Action], Refusal | None]] = {
@@ -488,4 +472,8 @@ _HANDLERS: Mapping[str, Callable[[VllmSubject, Action], Refusal | None]] = {
     "reject": VllmSubject._reject,
     "finish": VllmSubject._finish,
     "abort": VllmSubject._abort,
+    "reset_prefix_cache": vllm_routes.reset_prefix_cache,
+    "reset_encoder_cache": vllm_routes.reset_encoder_cache,
+    "fail_kv_load": vllm_routes.fail_kv_load,
+    "continue_session": vllm_routes.continue_session,
 }

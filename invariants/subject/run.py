@@ -1,0 +1,78 @@
+"""Engines over the real scheduler: the model of a release under a configuration, and traces replayed on it.
+
+Belongs here: from a `Configuration` to a `SubjectModel`, and from a trace file to what the release does with it. Which
+engine is run over the model is the caller's affair: `run_machine` takes it like any other.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from outlives.model.errors import Contradiction
+from outlives.model.trace import Recorded, read_trace, setup_from_plain
+
+from ..configuration import Configuration
+from ..properties import scheduler_properties
+from ..replay import Replay, _replay
+from ..trace_file import recorded_configuration
+from .live import SubjectModel, subject_properties
+from .release import Release, installed_release
+from .vllm_subject import VllmSubject
+
+__all__ = ["Reproduction", "replay_on_release", "subject_model"]
+
+
+def subject_model(configuration: Configuration, release: Release | None = None) -> SubjectModel:
+    """The installed release under this configuration: its scope, its policy, its properties.
+
+    Raises `Contradiction` where the configuration asks for what a real scheduler is not: a relaxed assumption, a
+    fault, a guard of another release.
+    """
+    release = release or installed_release()
+    world = configuration.world()
+    asked = {"a relaxed assumption": bool(world.relaxed), "a fault": configuration.fault is not None}
+    asked["a guard of one's own"] = configuration.guard is not None
+    for what, wanted in asked.items():
+        if wanted:
+            raise Contradiction(f"{what} is for the model: the real scheduler is what it is.")
+    properties = subject_properties(configuration.judged(world))
+    return SubjectModel(VllmSubject(release, world.closed), world, configuration.scope(), properties)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """What a release does with the actions of a trace."""
+
+    release: str
+    recorded: Recorded
+    replay: Replay | None
+    """None: the trace cannot be asked of a real scheduler."""
+    reason: str = ""
+    """Why it cannot."""
+
+    @property
+    def label(self) -> str:
+        """`reproduced`, `not reproduced` or `not applicable`."""
+        if self.replay is None:
+            return "not applicable"
+        return "reproduced" if self.replay.violated_again else "not reproduced"
+
+
+def replay_on_release(source: Path | str | Recorded, release: Release | None = None) -> Reproduction:
+    """Give a trace file's setup and actions to the installed release, and judge what it does."""
+    release = release or installed_release()
+    recorded = source if isinstance(source, Recorded) else read_trace(source)
+    setup = setup_from_plain(recorded.meta.get("setup"), recorded.where)
+    if recorded.meta.get("policy") == "priority":
+        setup = setup._replace(by_priority=1)
+    configuration = recorded_configuration(recorded, setup, {})
+    world = configuration.world()
+    if world.relaxed:
+        reason = f"it relaxes {', '.join(sorted(world.relaxed))}, which a real scheduler does not"
+        return Reproduction(release=release.version, recorded=recorded, replay=None, reason=reason)
+    subject = VllmSubject(release, world.closed)
+    model = SubjectModel(subject, world, configuration.scope(), subject_properties(scheduler_properties(world)))
+    try:
+        initial = model.begin(setup)
+    except Contradiction as error:
+        return Reproduction(release=release.version, recorded=recorded, replay=None, reason=str(error))
+    return Reproduction(release=release.version, recorded=recorded, replay=_replay(recorded, None, model, initial))
