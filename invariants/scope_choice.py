@@ -42,11 +42,12 @@ def chosen_scopes(
             raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop --scope.")
         return {f"{scenario.name} (small)": (initial_state(scenario.small.setup({"numbers": "base"})),)}
     world, ranges = configuration.world(), configuration.scope()
+    most = ranges.requests if "requests" in configuration.numbers else max(each.requests for each in known.values())
     for name in names:
-        if known[name].requests > ranges.requests:
+        if known[name].requests > most:
             many = known[name].requests
             raise Contradiction(f"scope {name} has {many} requests; add --requests {many}.")
-    fitting = [name for name, each in known.items() if each.requests <= ranges.requests]
+    fitting = [name for name, each in known.items() if each.requests <= most]
     seen: set[tuple[State, ...]] = set()
     scopes: dict[str, tuple[State, ...]] = {}
     for name in dict.fromkeys(names or fitting):
@@ -55,10 +56,10 @@ def chosen_scopes(
         model = SchedulerModel(world, named.own(ranges, configuration.numbers))
         numbers = _numbers(configuration, named.numbers) if every_number else (named.numbers,)
         every = dict.fromkeys(model.initial_state(each) for each in numbers)
-        states = tuple(state for state in every if not named.misfit(state.setup))
+        states = tuple(state for state in every if not named.misfit(state.setup, world))
         if not states:
             if name in names:
-                needed = named.misfit(next(iter(every)).setup)
+                needed = named.misfit(next(iter(every)).setup, world)
                 raise Contradiction(f"scope {name} is about {needed}, which the numbers of this run exclude.")
             continue
         if states not in seen:
@@ -69,7 +70,7 @@ def chosen_scopes(
 
 def _numbers(configuration: Configuration, own: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
     given = {
-        "r0_items" if name == "items" else name: range(low, high + 1)
+        {"items": "r0_items", "turns": "r0_turns"}.get(name, name): range(low, high + 1)
         for name, (low, high) in configuration.numbers.items()
         if name != "requests"
     }

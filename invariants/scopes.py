@@ -8,8 +8,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from outlives.model.contract import Range
-from outlives.model.setup import Scope, Setup
+from outlives.model.contract import Argument, Range
+from outlives.model.setup import PLAIN, PLAIN_ROUTES, Scope, Setup, mode_numbers
+from outlives.model.world import World
 
 __all__ = ["NAMED_SCOPES", "NamedScope"]
 
@@ -20,49 +21,73 @@ class NamedScope:
 
     name: str
     phrase: str
-    numbers: Mapping[str, int]
+    numbers: Mapping[str, Argument]
     requests: int = 1
-    """Visited only where the model has at least so many requests."""
+    """Visited only where the model has at least so many requests; the setup has exactly these."""
+    routes: str = PLAIN_ROUTES
+    """The rare routes that are taken in it (see `Scope.routes`); it is about them."""
+    mode: str = PLAIN
 
     def own(self, scope: Scope, given: Container[str]) -> Scope:
         """The ranges of a run, wide enough for this scope's own numbers where the user gave none."""
-        spans = {name: getattr(scope, name) for name in _PLAIN if name not in given}
-        wide: dict[str, Any] = {
-            name: Range(min(span.low, self.numbers[name]), max(span.high, self.numbers[name]))
-            for name, span in spans.items()
-        }
+        wide: dict[str, Any] = {"requests": self.requests, "routes": (self.routes,)}
+        for name in _PLAIN:
+            own = self.numbers[name]
+            if name not in given and name != "by_priority" and isinstance(own, int):
+                span = getattr(scope, name)
+                wide[name] = Range(min(span.low, own), max(span.high, own))
+        if self.mode in scope.modes:
+            wide["modes"] = (self.mode,)
+        wide["turns"] = Range(1, scope.turns.high)
         return scope._replace(**wide)
 
-    def misfit(self, setup: Setup) -> str:
+    def misfit(self, setup: Setup, world: World) -> str:
         """What the scope is about and this setup, clamped into a run's ranges, has not; empty where it has it all."""
         about = [name for name, plain in _PLAIN.items() if self.numbers[name] != plain]
-        wrong = [name for name in about if getattr(setup, name) != self.numbers[name]]
-        return ", ".join(f"{name.replace('_', '-')} {self.numbers[name]}" for name in wrong)
+        wrong = [
+            f"{name.replace('_', '-')} {self.numbers[name]}"
+            for name in about
+            if getattr(setup, name) != self.numbers[name]
+        ]
+        modes = mode_numbers(self.mode)
+        if any(getattr(setup, name) != number for name, number in modes.items()):
+            wrong.append(f"mode {self.mode}")
+        if self.routes != PLAIN_ROUTES:
+            wrong += [f"route {route}" for route in self.routes.split("+") if not world.opens(route, setup)]
+        return ", ".join(wrong)
 
 
-_PLAIN = {"depth": 2, "whole_items": 0, "encoder_budget": 0, "chunk_cap": 0}
+_PLAIN = {"depth": 2, "whole_items": 0, "encoder_budget": 0, "chunk_cap": 0, "by_priority": 0}
 """Numbers of a scope that is not about them. One that has another number here is: without it, it is no such scope."""
 
-
-def _scope(name: str, phrase: str, items: tuple[tuple[int, int], ...], **numbers: int) -> NamedScope:
-    """`items` as (text before it, length); `tail` counts where items lie in the prompt, `prompt` where anywhere."""
-    named = {f"r0_{key}": numbers.pop(key) for key in ("tail", "outputs", "prompt") if key in numbers}
-    named["r0_items"] = len(items)
-    for number, (lead, length) in enumerate(items):
-        named |= {f"r0_lead{number}": lead, f"r0_length{number}": length}
-    plain = {**_PLAIN, "drafts": 1, "look_ahead": 1, "strangers": 0}
-    return NamedScope(name=name, phrase=phrase, numbers={**plain, **named, **numbers})
+_SMALL: Mapping[str, Argument] = {"drafts": 1, "look_ahead": 1, "strangers": 0}
 
 
-def _many(name: str, phrase: str, items: tuple[tuple[tuple[int, int], ...], ...], **numbers: int) -> NamedScope:
-    """Several requests, each with its items as (text before it, length); one output each unless said."""
-    plain = {**_PLAIN, "drafts": 1, "look_ahead": 1, "strangers": 0}
-    named: dict[str, int] = {}
-    for request, each in enumerate(items):
-        named |= {f"r{request}_items": len(each), f"r{request}_tail": 0, f"r{request}_outputs": 1}
-        for number, (lead, length) in enumerate(each):
+def _scope(
+    name: str,
+    phrase: str,
+    *items: tuple[tuple[int, int], ...],
+    routes: str = PLAIN_ROUTES,
+    mode: str = PLAIN,
+    **numbers: int,
+) -> NamedScope:
+    """The items of each request as (text before it, length). `tail` counts where items lie in the prompt, `prompt`
+    where anywhere; `tail`, `prompt` and `outputs` without a request's name are those of each request."""
+    each = {key: numbers.pop(key) for key in ("tail", "outputs", "prompt") if key in numbers}
+    named: dict[str, Argument] = {}
+    for request, own in enumerate(items):
+        named |= {f"r{request}_items": len(own), f"r{request}_tail": 0, f"r{request}_outputs": 1}
+        named |= {f"r{request}_{key}": number for key, number in each.items()}
+        for number, (lead, length) in enumerate(own):
             named |= {f"r{request}_lead{number}": lead, f"r{request}_length{number}": length}
-    return NamedScope(name=name, phrase=phrase, numbers={**plain, **named, **numbers}, requests=len(items))
+    return NamedScope(
+        name=name,
+        phrase=phrase,
+        numbers={**_PLAIN, **_SMALL, **named, **numbers},
+        requests=len(items),
+        routes=routes,
+        mode=mode,
+    )
 
 
 NAMED_SCOPES = (
@@ -165,10 +190,12 @@ NAMED_SCOPES = (
         budget=2,
         depth=3,
     ),
-    _many(
+    _scope(
         "withdrawn-encode",
         "a victim that has planned an encode in the very pass, a more urgent request after it",
-        (((4, 2),), ((3, 1),)),
+        ((4, 2),),
+        ((3, 1),),
+        by_priority=1,
         r0_priority=1,
         slots=3,
         budget=6,
@@ -176,10 +203,11 @@ NAMED_SCOPES = (
         drafts=0,
         look_ahead=0,
     ),
-    _many(
+    _scope(
         "shared-key",
         "two requests with one key, room for one entry",
-        (((0, 2),), ((1, 2),)),
+        ((0, 2),),
+        ((1, 2),),
         r0_tail=1,
         r1_tail=1,
         r1_key0=1,
@@ -188,15 +216,194 @@ NAMED_SCOPES = (
         drafts=0,
         look_ahead=0,
     ),
-    _many(
+    _scope(
         "rivals",
         "two requests with a key each, room for one entry",
-        (((0, 2),), ((1, 2),)),
+        ((0, 2),),
+        ((1, 2),),
         r0_tail=1,
         r1_tail=1,
         slots=2,
         budget=6,
         drafts=0,
+    ),
+    _scope(
+        "reset-beside-stale",
+        "a prefix-cache reset, and a resume in the next pass beside the stale output; one item, drafts",
+        ((0, 2),),
+        routes="reset-prefix-cache",
+        tail=1,
+        outputs=2,
+        slots=2,
+        budget=2,
+        look_ahead=0,
+    ),
+    _scope(
+        "encoder-cache-reset",
+        "the encoder cache is reset between the chunks of a prompt with two items",
+        ((0, 2), (1, 2)),
+        routes="reset-encoder-cache",
+        tail=0,
+        outputs=2,
+        slots=3,
+        budget=3,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "failed-load",
+        "KV blocks of a prefix fail to load, into and below an item; a later item may hold the room of an earlier one",
+        ((0, 2), (1, 2)),
+        routes="kv-load-failure",
+        tail=0,
+        outputs=2,
+        slots=3,
+        budget=5,
+        drafts=1,
+        look_ahead=0,
+    ),
+    _scope(
+        "second-turn",
+        "a session with an item in each turn, and room for one",
+        ((0, 2),),
+        routes="sessions",
+        tail=0,
+        outputs=2,
+        r0_turns=2,
+        r0_turn1_length=2,
+        slots=2,
+        budget=4,
+        look_ahead=0,
+    ),
+    _scope(
+        "reset-both",
+        "both caches are reset, as before new weights are loaded",
+        ((0, 2),),
+        routes="reset-prefix-cache+reset-encoder-cache",
+        tail=0,
+        outputs=1,
+        slots=2,
+        budget=2,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "turns-and-resets",
+        "a session whose turns end beside steps in flight, and prefix-cache resets",
+        ((0, 1),),
+        routes="reset-prefix-cache+sessions",
+        tail=1,
+        outputs=2,
+        r0_turns=2,
+        r0_turn1_length=1,
+        slots=1,
+        budget=2,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "load-and-turns",
+        "a session's second turn, and KV blocks that fail to load",
+        ((0, 1),),
+        routes="kv-load-failure+sessions",
+        tail=1,
+        outputs=1,
+        r0_turns=2,
+        r0_turn1_length=1,
+        slots=1,
+        budget=3,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "three-in-line",
+        "three requests with a key each and room for one: who is stalled lets the others pass",
+        ((0, 1),),
+        ((0, 1),),
+        ((1, 1),),
+        tail=0,
+        slots=1,
+        budget=4,
+        drafts=0,
+        look_ahead=0,
+        depth=1,
+    ),
+    _scope(
+        "urgent-victims",
+        "the least urgent of two requests is the victim, and may have been scheduled in the very pass",
+        ((0, 2),),
+        ((1, 1),),
+        by_priority=1,
+        r0_priority=1,
+        tail=0,
+        slots=3,
+        budget=4,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "urgent-resets",
+        "priorities, a shared key and prefix-cache resets",
+        ((0, 1),),
+        ((0, 1),),
+        routes="reset-prefix-cache",
+        by_priority=1,
+        r0_priority=1,
+        r1_key0=1,
+        tail=0,
+        slots=1,
+        budget=2,
+        drafts=0,
+        look_ahead=0,
+        depth=1,
+    ),
+    _scope(
+        "one-stage",
+        "synchronous scheduling, one pipeline stage, two drafts",
+        ((0, 2), (1, 1)),
+        mode="synchronous",
+        tail=0,
+        outputs=3,
+        slots=2,
+        budget=4,
+        drafts=2,
+        depth=1,
+    ),
+    _scope(
+        "two-stages",
+        "synchronous scheduling, two pipeline stages, a prompt in chunks",
+        ((0, 2), (1, 2)),
+        mode="synchronous",
+        tail=0,
+        outputs=2,
+        slots=2,
+        budget=2,
+        drafts=1,
+        depth=2,
+    ),
+    _scope(
+        "diffusion",
+        "a model that samples nothing beside its drafts",
+        ((0, 2),),
+        mode="diffusion",
+        tail=0,
+        outputs=4,
+        slots=2,
+        budget=4,
+        drafts=2,
+        look_ahead=0,
+    ),
+    _scope(
+        "encoder-decoder",
+        "an encoder-decoder model: two requests, room for the outputs of one",
+        ((0, 2),),
+        ((0, 1),),
+        mode="encoder-decoder",
+        tail=1,
+        slots=2,
+        budget=4,
+        drafts=0,
+        look_ahead=0,
     ),
 )
 """Every named scope. Between them each open route is taken."""

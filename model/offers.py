@@ -48,7 +48,7 @@ def offered(world: World, state: State) -> Iterator[Action]:
 def _of_request(world: World, state: State, number: int) -> Iterator[Action]:
     request, name = state.requests[number], request_name(number)
     if request.status == RUNNING:
-        if request.decoding == 1:
+        if request.decoding == 1 and state.setup.diffusion == 0:
             for drafts in range(most_drafts(world, state.setup) + 1):
                 if drafts != request.drafts:
                     yield Action.of("speculate", request=name, drafts=drafts)

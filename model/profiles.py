@@ -202,6 +202,12 @@ _FACTS = (
         since="0.31.0",
     ),
     SwitchFact(
+        name="free_at_turn_end",
+        phrase="at a turn's end the guard is asked once more, with what has been confirmed by then",
+        source="no release",
+        since=_REPAIRED_VERSION,
+    ),
+    SwitchFact(
         name="held_first",
         phrase="waiting requests that hold KV blocks are admitted before the others",
         source="0.31.0",

@@ -110,10 +110,16 @@ def end_turn(world: World, state: State, number: int) -> State:
     counters = world.rules.end_turn(request.counters, settle)
     lost = int(request.status != RUNNING and world.switches.requeue_stopped == 0)
     request = request._replace(status=PAUSED, counters=counters, drafts=0, decoding=0, rebase=0, lost=lost)
+    book = state.book
     if settle == 1:
         request = request._replace(drop=int(counters.stale > 0))
+        if world.switches.free_at_turn_end == 1:
+            # The last free pass came before the turn's last tokens were confirmed, and no other comes before the next
+            # turn is admitted, which may need the room.
+            book, request = world.rules.free_pass(world, state.setup, book, request, number)
     requests = state.requests[:number] + (request,) + state.requests[number + 1 :]
     return state._replace(
+        book=book,
         requests=requests,
         running=tuple(other for other in state.running if other != number),
         waiting=tuple(other for other in state.waiting if other != number),

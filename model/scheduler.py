@@ -22,10 +22,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
-from .lifetime import Counters
+from .lifetime import Counters, confirmed
 from .offers import NONE, WEIGHTS, offered, table_of
 from .output import finish_request, process, stop, with_request
-from .routes import continue_session, failing_part, reset_encoder_cache, reset_prefix_cache
+from .routes import continue_session, failing_part, has_more_turns, reset_encoder_cache, reset_prefix_cache
 from .setup import Item, Scope, Setup, clamp, request_name, request_number
 from .state import ABSENT, FINISHED, PAUSED, RUNNING, WAITING, Request, State
 from .worker import execute
@@ -258,6 +258,8 @@ class SchedulerModel:
         if number is None or state.requests[number].status != RUNNING:
             return Refusal("not-running")
         request = state.requests[number]
+        if state.setup.diffusion == 1:
+            return Refusal("drafts-are-fixed")
         if request.decoding == 0:
             return Refusal("still-prefilling")
         drafts = clamp(action.get("drafts", 0), 0, most_drafts(self.world, state.setup))
@@ -279,6 +281,9 @@ class SchedulerModel:
             return Refusal("not-running")
         if state.requests[number].counters.known <= self._prompt(state, number):
             return Refusal("no-output-yet")
+        counters = state.requests[number].counters
+        if has_more_turns(state, number) and confirmed(counters) < counters.known - 1:
+            return Refusal("no-output-now")  # a turn ends with an output, not while a prompt is computed again
         return stop(self.world, state, number)
 
     def _prompt(self, state: State, number: int) -> int:

@@ -67,6 +67,7 @@ class Switches:
     settle_kv_failure: int = 1
     sessions: int = 1
     settle_turn: int = 1
+    free_at_turn_end: int = 1
     keep_outputs: int = 1
     trim_computed: int = 1
     drop_after_use: int = 1
