@@ -24,17 +24,28 @@ class Blocks:
         """The id of a request, and how many positions of its prefix are found."""
         self.short = 0
         """How often blocks ran short without having been asked to."""
+        self._found = False
+        """The prefix was looked up and found in this pass: a request that holds blocks is not looked up."""
         self._allocate = manager.allocate_slots
         self._look_up = manager.get_computed_blocks
         manager.allocate_slots = self.allocate_slots
         manager.get_computed_blocks = self.get_computed_blocks
+
+    def find(self, name: str, kept: int) -> None:
+        """In the next pass, `kept` positions of this request's prefix are found."""
+        self.kept, self._found = (name, kept), False
+
+    def find_nothing(self) -> None:
+        """No prefix is found."""
+        self.kept, self._found = None, False
 
     def allocate_slots(self, request: Any, num_new_tokens: int, *rest: Any, **named: Any) -> Any:
         """In the place of the manager's own."""
         if request.request_id == self.short_at:
             self.short_at = None
             return None
-        if self.kept is not None and request.request_id == self.kept[0]:
+        if self.kept is not None and self._found and request.request_id == self.kept[0]:
+            self._found = False
             # No block was really found: the prefix gets blocks of its own, as if it were computed now.
             named["num_new_computed_tokens"] = 0
             num_new_tokens += self.kept[1]
@@ -46,6 +57,7 @@ class Blocks:
         """In the place of the manager's own."""
         found = self._look_up(request, *rest, **named)
         if self.kept is not None and request.request_id == self.kept[0]:
+            self._found = True
             return (found[0], self.kept[1], *found[2:])
         return found
 

@@ -86,7 +86,7 @@ def request_record(
         drop=int(stale > 0 and getattr(request, "drop_stale_output", False)),
         turn=turn,
         extra=extra,
-        limit=request.num_prompt_tokens + request.max_tokens if turn > 0 else 0,
+        limit=request.num_tokens - request.num_output_tokens + request.max_tokens if turn > 0 else 0,
         frames=int(frames),
         lost=int(not queued),
     )

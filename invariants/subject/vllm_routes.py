@@ -81,18 +81,14 @@ def fail_kv_load(subject: "VllmSubject", action: Action) -> Refusal | None:
     return subject.process(invalid_blocks=(blocks[valid],))
 
 
-def stop_turn(subject: "VllmSubject", number: int) -> bool:
+def stop_turn(subject: "VllmSubject", number: int) -> None:
     """A stop token ends the present turn of a session that has more of them: what `update_from_output` does for a
-    request that stopped. False: it is no such session."""
-    request = subject.requests[number]
-    if not request.resumable or request.streaming_queue:
-        return False
-    scheduler = subject.scheduler
+    request that stopped."""
+    scheduler, request = subject.scheduler, subject.requests[number]
     request.status = subject.release.classes["RequestStatus"].FINISHED_STOPPED
     if scheduler._handle_stopped_request(request):
         scheduler._free_request(request)
     scheduler.running.remove(request)
-    return True
 
 
 def continue_session(subject: "VllmSubject", action: Action) -> Refusal | None:

@@ -57,7 +57,7 @@ class VllmSubject:
 
     def __init__(self, release: Release, closed: Collection[str] = ()) -> None:
         self.release = release
-        self.closed = frozenset(closed)
+        self._closed = self.closed = frozenset(closed)
         self._tolerant = release.numbers >= (0, 24)
 
     # --- the protocol -----------------------------------------------------------------------------------------
@@ -70,6 +70,7 @@ class VllmSubject:
                 f"not of {setup.look_ahead}."
             )
         self.setup = setup
+        self.closed = self._closed | frozenset(setup.left_out)
         self.count = len(setup.requests)
         self.requests: dict[int, Any] = {}
         self.turns: dict[int, int] = {}
@@ -213,7 +214,7 @@ class VllmSubject:
         request = self.requests[number]
         kept = clamp(action.get("kept", 0), 0, request.num_tokens - 1)
         if kept > 0 and self.setup.encoder_decoder == 0:
-            self.blocks.kept = (request.request_id, kept)
+            self.blocks.find(request.request_id, kept)
         order = [list(queue) for queue in queues_of(self.scheduler)]
         priority = request.priority
         self._put_first(request)
@@ -226,13 +227,14 @@ class VllmSubject:
         try:
             return self._pass(put_back)
         finally:
-            self.blocks.kept = None
+            self.blocks.find_nothing()
 
     def _put_first(self, request: Any) -> None:
         queues = queues_of(self.scheduler)
-        for queue in queues:
-            if any(request is each for each in queue):
-                queue.remove_request(request)
+        own = next((queue for queue in queues if any(request is each for each in queue)), None)
+        if own is None:
+            return  # a session that no queue has any more
+        own.remove_request(request)
         first = next((queue for queue in queues if len(queue)), queues[-1])
         if self.setup.by_priority == 1:
             request.priority = _URGENT
@@ -413,7 +415,12 @@ class VllmSubject:
             return Refusal("not-running")
         if self.requests[number].num_tokens <= self.requests[number].num_prompt_tokens:
             return Refusal("no-output-yet")
-        if vllm_routes.stop_turn(self, number):
+        request = self.requests[number]
+        further = self.turns.get(number, 0) < len(self.setup.requests[number].turns)
+        if further and request.num_computed_tokens - request.num_output_placeholders < request.num_tokens - 1:
+            return Refusal("no-output-now")
+        if further and request.resumable:
+            vllm_routes.stop_turn(self, number)
             return None
         self._end(number, "FINISHED_STOPPED")
         return None
