@@ -21,6 +21,7 @@ from outlives.model.state import State
 from outlives.model.world import ASSUMPTIONS, ROUTES, Policy, Reader, Rules, World
 
 from .properties import known_property, scheduler_properties
+from .scopes import NAMED_SCOPES
 from .userfile import call_named, load_named
 
 __all__ = ["DEFAULT_SCOPE", "READERS", "Configuration"]
@@ -40,6 +41,9 @@ DEFAULT_SCOPE = Scope(
     routes=(PLAIN_ROUTES, ALL_ROUTES, *RARE_ROUTES),
 )
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
+
+_PRESETS = tuple((each.name, {**each.numbers, "mode": each.mode, "routes": each.routes}) for each in NAMED_SCOPES)
+"""Half of the machine's runs begin with a named scope's numbers: each is there for a corner that draws seldom meet."""
 
 _MOST = {"requests": (1, 3), "turns": (1, 4), "items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
 """Numbers that grow the state itself, or the choices at every step: the least and the most that a run can do with."""
@@ -145,7 +149,7 @@ class Configuration:
             changes["modes"] = (self.mode(),)
         if "sessions" in self.without:
             changes.setdefault("turns", Range(1, 1))
-        return DEFAULT_SCOPE._replace(anywhere=self.items_anywhere, **changes)
+        return DEFAULT_SCOPE._replace(anywhere=self.items_anywhere, presets=_PRESETS, **changes)
 
     def mode(self) -> str:
         """The modes that were asked for, joined by `+`; `plain` where none was."""

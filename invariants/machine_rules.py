@@ -20,6 +20,7 @@ from outlives.model.contract import (
     Argument,
     Choice,
     Model,
+    PresetModel,
     Property,
     Range,
     Refusal,
@@ -289,7 +290,8 @@ def _setup_numbers_rule(model: SetupModel) -> Any:
     order = tuple(table)
 
     def begin_with(self: ModelMachine, /, numbers: dict[str, Argument]) -> None:
-        setup = tuple((number, numbers[number]) for number in order)
+        chosen = model.settled(numbers) if isinstance(model, PresetModel) else numbers
+        setup = tuple((number, chosen[number]) for number in order)
         self.begin(lambda: model.initial_state(dict(setup)), setup)
 
     begin_with.__name__ = "begin"

@@ -36,8 +36,9 @@ class MachineSettings:
     """How many shorter or smaller runs are tried on a violation, at most."""
     first_only: bool = False
     """Stop at the first violated property; the others are then `unknown`."""
-    use_target: bool = True
-    """Let Hypothesis climb towards runs that reach more situations (only from 1,000 cases on does it matter)."""
+    use_target: bool = False
+    """Let Hypothesis climb towards runs that reach more situations. Off: it then keeps to the surroundings of one run,
+    and other modes and routes are hardly met (docs/decisions.md)."""
     verbose: bool = False
     """Hand every rule call to the progress callback as a line of text."""
     database: Path | None = None

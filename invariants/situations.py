@@ -7,7 +7,8 @@ that is always true. `routes` says which of them show that an open route was rea
 from collections.abc import Callable, Mapping
 
 from outlives.model.contract import Action, Property
-from outlives.model.state import RUNNING, WAITING, State, items_of
+from outlives.model.setup import request_number
+from outlives.model.state import PAUSED, RUNNING, WAITING, State, items_of
 from outlives.model.world import ROUTES, World
 
 __all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation", "routes_not_taken"]
@@ -106,6 +107,71 @@ def _beside_strangers(before: State, action: Action | None, after: State) -> boo
     return action is not None and action.name in ("schedule", "resume") and after.book.strangers > 0
 
 
+def _paused(before: State, after: State) -> list[int]:
+    return [
+        number
+        for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True))
+        if old.status != PAUSED and new.status == PAUSED
+    ]
+
+
+def _turn_ended(before: State, _action: Action | None, after: State) -> bool:
+    return bool(_paused(before, after))
+
+
+def _turn_ended_in_flight(before: State, _action: Action | None, after: State) -> bool:
+    return any(after.requests[number].counters.in_flight > 0 for number in _paused(before, after))
+
+
+def _beside_stale(before: State, _action: Action | None, after: State) -> bool:
+    return _dispatched(before, after) and any(
+        part.first == 1 and before.requests[part.request].counters.stale > 0 for part in after.steps[-1].parts
+    )
+
+
+def _reset_in_flight(before: State, action: Action | None, _after: State) -> bool:
+    asked = action is not None and action.name == "reset_encoder_cache"
+    return asked and any(step.executed == 0 for step in before.steps)
+
+
+def _failed_inside(_before: State, action: Action | None, after: State) -> bool:
+    if action is None or action.name != "fail_kv_load":
+        return False
+    number = request_number(action.get("request", ""), len(after.requests))
+    if number is None:
+        return False
+    request = after.requests[number]
+    return any(item.start < request.counters.computed < item.end for item in items_of(after.setup, request, number))
+
+
+def _victim_planned(before: State, _action: Action | None, after: State) -> bool:
+    return len(after.steps) > len(before.steps) and bool(after.steps[-1].withdrawn)
+
+
+def _priority_victim(before: State, action: Action | None, after: State) -> bool:
+    return after.setup.by_priority == 1 and _preempted_in_pass(before, action, after)
+
+
+def _refilled(before: State, _action: Action | None, after: State) -> bool:
+    return len(after.steps) > len(before.steps) and bool(after.steps[-1].encode and after.steps[-1].drop)
+
+
+def _shared(_before: State, _action: Action | None, after: State) -> bool:
+    return any(len(entry.holders) > 1 for entry in after.book.entries)
+
+
+def _padded(before: State, _action: Action | None, after: State) -> bool:
+    return _dispatched(before, after) and any(part.first == 1 and part.drafts > 0 for part in after.steps[-1].parts)
+
+
+def _output_in(mode: str) -> Callable[[State, Action | None, State], bool]:
+    def arises(before: State, action: Action | None, after: State) -> bool:
+        processed = action is not None and action.name in ("accept", "reject") and len(after.steps) < len(before.steps)
+        return processed and getattr(after.setup, mode) == 1 and bool(before.steps[0].parts)
+
+    return arises
+
+
 def _situation(name: str, phrase: str, arises: Callable[[State, Action | None, State], bool]) -> Property[State]:
     return Property(
         name=_PREFIX + name,
@@ -131,6 +197,23 @@ SITUATIONS = (
     _situation("REJECTED", "drafts were rejected", _rejected),
     _situation("DRAFTER-READ", "a drafter read past the window of its step", _drafted),
     _situation("READ-AHEAD", "the drafter's look-ahead reached an item that the target did not read", _read_ahead),
+    _situation("REFILLED", "a pass evicted entries and encoded others", _refilled),
+    _situation("SHARED-KEY", "two requests referenced one entry", _shared),
+    _situation("PRIORITY-VICTIM", "a request was preempted in a pass under the priority policy", _priority_victim),
+    _situation("VICTIM-PLANNED", "a victim had planned an encode in the very pass", _victim_planned),
+    _situation("PREFIX-CACHE-RESET", "the prefix cache was reset", _named("reset_prefix_cache")),
+    _situation("BESIDE-STALE", "a request resumed beside its stale output", _beside_stale),
+    _situation("ENCODER-CACHE-RESET", "the encoder cache was reset", _named("reset_encoder_cache")),
+    _situation("RESET-IN-FLIGHT", "the encoder cache was reset with steps in flight", _reset_in_flight),
+    _situation("KV-LOAD-FAILED", "KV blocks failed to load", _named("fail_kv_load")),
+    _situation("FAILED-INSIDE", "KV blocks failed to load from the middle of an item on", _failed_inside),
+    _situation("TURN-ENDED", "a session's turn ended", _turn_ended),
+    _situation("TURN-IN-FLIGHT", "a session's turn ended with steps in flight", _turn_ended_in_flight),
+    _situation("TURN-CONTINUED", "a session went on with its next turn", _named("continue_session")),
+    _situation("PADDED", "an admission of one token was padded with drafts", _padded),
+    _situation("SYNCHRONOUS", "an output was processed under synchronous scheduling", _output_in("synchronous")),
+    _situation("DIFFUSION", "an output of a diffusion model was processed", _output_in("diffusion")),
+    _situation("ENCODER-DECODER", "an output of an encoder-decoder model was processed", _output_in("encoder_decoder")),
     _situation("STRANGERS-HELD", "a pass was made while strangers held slots", _beside_strangers),
 )
 """Every situation, in the order in which reports list them."""
@@ -138,6 +221,10 @@ SITUATIONS = (
 ROUTE_SITUATIONS: Mapping[str, tuple[str, ...]] = {
     "preempt": ("SITUATION-PREEMPTED-IN-PASS", "SITUATION-PREEMPTED-BETWEEN"),
     "abort": ("SITUATION-ABORTED",),
+    "reset-prefix-cache": ("SITUATION-PREFIX-CACHE-RESET",),
+    "reset-encoder-cache": ("SITUATION-ENCODER-CACHE-RESET",),
+    "kv-load-failure": ("SITUATION-KV-LOAD-FAILED",),
+    "sessions": ("SITUATION-TURN-ENDED", "SITUATION-TURN-CONTINUED"),
     "look-ahead": ("SITUATION-DRAFTER-READ",),
 }
 """Open route -> the situations, one of which must have arisen for the route to have been taken."""
@@ -148,12 +235,12 @@ def routes_not_taken(world: World, met: Mapping[str, int], *, look_ahead: bool) 
     return tuple(
         route
         for route in ROUTES
-        if route not in world.closed
+        if world.opens(route)
         and (look_ahead or route != "look-ahead")
         and not any(met.get(name) for name in ROUTE_SITUATIONS[route])
     )
 
 
 def closes(world: World, situation: str) -> bool:
-    """Whether a closed route is why this situation cannot arise."""
-    return any(situation in names for route, names in ROUTE_SITUATIONS.items() if route in world.closed)
+    """Whether a closed route, or one that the release lacks, is why this situation cannot arise."""
+    return any(situation in names for route, names in ROUTE_SITUATIONS.items() if not world.opens(route))

@@ -56,6 +56,7 @@ class _Pass:
         "state",
         "token_budget",
         "waiting",
+        "withdrawn",
         "world",
     )  # fmt: skip
 
@@ -70,6 +71,7 @@ class _Pass:
         self.encoder_budget = state.setup.encode_limit
         self.shares: dict[int, _Share] = {}
         self.preempted = False
+        self.withdrawn: tuple[str, ...] = ()
         self.admitted: set[int] = set()
 
 
@@ -185,6 +187,8 @@ def _padded(work: _Pass, counters: Counters) -> int:
     count = counters.known - counters.computed
     if count != 1 or setup.drafts == 0 or switches.pad_admission == 0 or setup.diffusion == 1:
         return count
+    if switches.pad_fitting == 1 and 1 + setup.drafts > setup.step_limit:
+        return count  # no pass would ever have the room
     alone = not work.shares
     if alone and not (switches.pad_when_alone == 1 and counters.computed > 0):
         return count
@@ -246,6 +250,7 @@ def _preempt(work: _Pass, number: int) -> None:
     request = work.requests[number]
     work.book, request = world.rules.drop_references(world, work.state.setup, work.book, request, number)
     if share is not None:
+        work.withdrawn += share.encode
         work.book, moved = world.rules.withdraw(world, work.book, number, share.encode)
         for key, other in moved:
             work.shares[other] = work.shares[other]._replace(encode=(*work.shares[other].encode, key))
@@ -307,7 +312,7 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
         running=tuple(work.running),
         waiting=tuple(work.waiting),
         book=book,
-        steps=orphan(state.steps, work.requests) + (Step(tuple(parts), encode, drop),),
+        steps=orphan(state.steps, work.requests) + (Step(tuple(parts), encode, drop, withdrawn=work.withdrawn),),
         shelf=shelf,
         omitted=omitted,
     )

@@ -154,6 +154,15 @@ class SetupModel(Protocol):
 
 
 @runtime_checkable
+class PresetModel(Protocol):
+    """A setup model some of whose drawn numbers stand for a whole set of them."""
+
+    def settled(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """The same setup with every number written out, so that each can be lowered."""
+        ...
+
+
+@runtime_checkable
 class FairModel(Protocol):
     """A model that can say what happens next when the environment no longer gets in the way."""
 

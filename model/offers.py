@@ -18,7 +18,9 @@ __all__ = ["NONE", "WEIGHTS", "offered", "table_of"]
 
 NONE = "none"
 
-WEIGHTS: Mapping[str, int] = MappingProxyType({"schedule": 4, "accept": 2, "reject": 3, "evict": 2})
+WEIGHTS: Mapping[str, int] = MappingProxyType(
+    {"schedule": 6, "accept": 3, "reject": 4, "evict": 2, "resume": 2, "fail_kv_load": 2, "speculate": 2}
+)
 """How often the machine draws an action against the others: what carries a run on, more often than what ends it."""
 
 
@@ -126,7 +128,8 @@ def table_of(world: World, scope: Scope) -> dict[str, dict[str, Range | Choice]]
     if scope.drafts.high > 0:
         table["reject"] = {"accepted": Range(0, max(0, scope.drafts.high - 1)), **output}
         table["speculate"] = {**one, "drafts": Range(0, scope.drafts.high)}
-    longest = _longest(scope)
+    # Larger ones are clamped, so most draws would be the largest; a chunk's length is what matters.
+    longest = _longest(scope) // 5
     table["resume"] = {**one, "kept": Range(0, longest)}
     table["evict"] = {"count": Range(1, max(1, scope.requests * scope.items.high))}
     if scope.strangers.high > 0:

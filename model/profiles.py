@@ -250,6 +250,12 @@ _FACTS = (
         since="0.30.0",
     ),
     SwitchFact(
+        name="pad_fitting",
+        phrase="an admission is not padded to more than a step may hold",
+        source="no release",
+        since=_REPAIRED_VERSION,
+    ),
+    SwitchFact(
         name="encoder_decoder",
         phrase="encoder-decoder models have a cache manager of their own",
         source="0.13.0",

@@ -126,6 +126,10 @@ class SchedulerModel:
         """The numbers of a setup, drawn by the machine."""
         return self.scope.table()
 
+    def settled(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """The same setup with every number written out, where a preset was drawn."""
+        return {name: value for name, value in self.scope.settled(arguments).items() if name in self.setup_table}
+
     def initial_state(self, arguments: Mapping[str, Argument]) -> State:
         """The initial state of the setup with these numbers, clamped into the scope."""
         setup = self.scope.setup(arguments)
@@ -282,8 +286,10 @@ class SchedulerModel:
         if state.requests[number].counters.known <= self._prompt(state, number):
             return Refusal("no-output-yet")
         counters = state.requests[number].counters
-        if has_more_turns(state, number) and confirmed(counters) < counters.known - 1:
-            return Refusal("no-output-now")  # a turn ends with an output, not while a prompt is computed again
+        if has_more_turns(state, number) and confirmed(counters) != counters.known - state.setup.base:
+            # A turn ends with an output that has just been processed: not while a prompt is computed again, and not
+            # while a synchronous step is in flight.
+            return Refusal("no-output-now")
         return stop(self.world, state, number)
 
     def _prompt(self, state: State, number: int) -> int:

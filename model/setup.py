@@ -32,6 +32,9 @@ MODE_WORDS = {"synchronous": "synchronous", "diffusion": "diffusion", "encoder-d
 RARE_ROUTES = ("reset-prefix-cache", "reset-encoder-cache", "kv-load-failure", "sessions")
 """Routes that a run takes only where its setup says so, so that each is met beside many others and alone."""
 
+DRAWN = "drawn"
+"""The preset that is none."""
+
 ALL_ROUTES = "all"
 PLAIN_ROUTES = "usual"
 
@@ -207,6 +210,8 @@ class Scope(NamedTuple):
     modes: tuple[str, ...] = (PLAIN,)
     """The modes that are drawn from: `plain`, or names of `MODE_WORDS`, several joined by `+`. One that is named more
     often is drawn more often."""
+    presets: tuple[tuple[str, Mapping[str, Argument]], ...] = ()
+    """Named sets of numbers that a run may begin with instead of drawn ones."""
     base: Mapping[str, int] | None = None
     """The numbers that are always tried (a scenario's), by the names of `table`."""
 
@@ -215,6 +220,9 @@ class Scope(NamedTuple):
         table: dict[str, Range | Choice] = {}
         if self.base is not None:
             table["numbers"] = Choice(("base", "near"))
+        if self.presets:
+            names = tuple(name for name, _ in self.presets)
+            table["preset"] = Choice((DRAWN,) * len(names) + names)
         for request in range(self.requests):
             name = request_name(request)
             if self.items.low != self.items.high:
@@ -253,6 +261,20 @@ class Scope(NamedTuple):
             table[f"{name}_turn{turn}_tail"] = self.tail
         return table
 
+    def settled(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """The arguments with a preset's numbers in the place of the drawn ones, clamped into the ranges."""
+        preset = dict(self.presets).get(str(arguments.get("preset", DRAWN)))
+        if preset is None:
+            return arguments
+        settled: dict[str, Argument] = {"preset": DRAWN}
+        for name, span in self.table().items():
+            if isinstance(span, Range):
+                settled[name] = clamp(preset.get(name, span.low), span.low, span.high)
+            elif name != "preset":
+                wanted = preset.get(name, span.names[0])
+                settled[name] = wanted if wanted in span.names else span.names[0]
+        return settled
+
     def lead_of(self, item: int) -> Range:
         """The range of the text before the item of that number. A scenario moves its items together: the text before
         the first one varies, the gaps between them are what the scenario is about."""
@@ -266,6 +288,7 @@ class Scope(NamedTuple):
 
         An item takes as many slots as it has tokens. Keys are distinct unless drawn otherwise.
         """
+        arguments = self.settled(arguments)
         if self.base is not None and arguments.get("numbers", "base") == "base":
             numbers: Mapping[str, Argument] = self.base
             table = dict.fromkeys(self.table(), Range(0, 1 << 40))

@@ -114,6 +114,8 @@ class Step(NamedTuple):
     executed: int = 0
     clear: int = 0
     """1: right after this step the worker empties its shelf (encoder-cache reset)."""
+    withdrawn: tuple[str, ...] = ()
+    """Keys whose encode a victim of the pass had planned, and which was withdrawn with its part."""
 
 
 class Miss(NamedTuple):

@@ -225,7 +225,7 @@ def setup_to_plain(setup: Setup) -> dict[str, Any]:
     requests = [
         {**_plain_items(asked), "turns": [_plain_items(turn) for turn in asked.turns]} for asked in setup.requests
     ]
-    return {**setup._asdict(), "requests": requests}
+    return {**setup._asdict(), "requests": requests, "left_out": list(setup.left_out)}
 
 
 def _plain_items(asked: RequestSetup | Turn) -> dict[str, Any]:
@@ -245,7 +245,9 @@ def setup_from_plain(plain: Any, where: str) -> Setup:
     }
     requests = _list(fields["requests"], 1, MOST_REQUESTS, f"{at}'s requests")
     asked = tuple(_request(request, f"{at}'s request r{place}") for place, request in enumerate(requests))
-    left_out = tuple(_list(_from_default(fields["left_out"]), 0, len(RARE_ROUTES), f"{at}'s left_out"))
+    # A file that is older than the rare routes takes none of them.
+    rare = plain.get("left_out", list(RARE_ROUTES))
+    left_out = tuple(_list(rare, 0, len(RARE_ROUTES), f"{at}'s left_out"))
     for route in left_out:
         if route not in RARE_ROUTES:
             raise BadTrace(f"{at}: {UnknownName('route', str(route), RARE_ROUTES)}")

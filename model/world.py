@@ -77,6 +77,7 @@ class Switches:
     held_first: int = 1
     pad_admission: int = 1
     pad_when_alone: int = 1
+    pad_fitting: int = 1
     encoder_decoder: int = 1
     diffusion: int = 1
 
