@@ -13,6 +13,8 @@ from outlives.model.scheduler import never_fits
 from outlives.model.setup import clamp, request_name
 from outlives.model.state import PAUSED
 
+from .reading import queues_of
+
 if TYPE_CHECKING:
     from .vllm_subject import VllmSubject
 
@@ -86,9 +88,13 @@ def stop_turn(subject: "VllmSubject", number: int) -> None:
     request that stopped."""
     scheduler, request = subject.scheduler, subject.requests[number]
     request.status = subject.release.classes["RequestStatus"].FINISHED_STOPPED
-    if scheduler._handle_stopped_request(request):
+    finished = scheduler._handle_stopped_request(request)
+    if finished:
         scheduler._free_request(request)
     scheduler.running.remove(request)
+    queued = any(request is each for queue in queues_of(scheduler) for each in queue)
+    if not finished and not queued:  # from 0.33 on the caller queues it
+        scheduler._enqueue_waiting_request(request)
 
 
 def continue_session(subject: "VllmSubject", action: Action) -> Refusal | None:
