@@ -193,7 +193,9 @@ class Configuration:
         fault = f", fault {self.fault}" if self.fault else ""
         requests = self.scope().requests
         any_order = ", arriving in any order" if world.any_arrival else ""
-        many = f", {requests} requests{any_order}, {world.policy}" if requests > 1 else ""
+        policy = "both policies" if world.policy == "both" else world.policy
+        many = f", {requests} requests{any_order}, {policy}" if requests > 1 else ""
+        many += f", {self.mode()}" if self.mode() != PLAIN else ""
         return f"profile {self.profile}, guard {world.guard.name}, {assumptions}{reader}{many}{scenario}{fault}"
 
     def replay_command(self, path: Path) -> str:

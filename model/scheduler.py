@@ -186,7 +186,7 @@ class SchedulerModel:
         if number > 0 and state.requests[number - 1].status == ABSENT and not self.world.any_arrival:
             return Refusal("not-its-turn")
         asked, setup = state.setup.requests[number], state.setup
-        if never_fits(setup, asked.items):
+        if never_fits(setup, asked.items) or any(never_fits(setup, turn.items) for turn in asked.turns):
             return Refusal("never-fits")
         if setup.diffusion == 1 and (self.world.switches.diffusion == 0 or most_drafts(self.world, setup) == 0):
             return Refusal("never-samples")
