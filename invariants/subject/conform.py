@@ -9,7 +9,8 @@ nothing is compared after the first difference, which is named with the field an
 What is compared: per request status, computed, placeholders, in flight, stale, known, drafts and references; running in
 order; waiting in the order in which it is served; the book's entries with holders, the idle order, evicted keys, free
 and reclaimable slots; for each step in flight its parts (start, tokens, drafts, whether it samples, promises, lowest,
-first, live), planned encodes and announced keys; the worker's shelf; misses; and whether an action was refused, and why.
+first, live), planned encodes and announced keys; the worker's shelf; misses; and whether an action was
+refused, and why.
 """
 
 import random
@@ -62,8 +63,11 @@ class Pair(NamedTuple):
 def differences(
     model: State, real: State, *, held_first: bool = True, items_known: bool = True
 ) -> tuple[Difference, ...]:
-    """Every observable that differs. `held_first`: waiting requests that hold KV blocks are served first. `items_known` is False where a release keeps only who references a key, not with
-    which of its items: then a request's references are compared by key."""
+    """Every observable that differs.
+
+    `held_first`: waiting requests that hold KV blocks are served first. `items_known` is False where a release keeps
+    only who references a key, not with which of its items: then a request's references are compared by key.
+    """
     if model == real:
         return ()
     return tuple(
@@ -205,7 +209,7 @@ class PairModel(SchedulerModel):
             if isinstance(real, Observed) and real.failure is not None:
                 theirs = str(real.failure)
             after = state.model if isinstance(model, Refusal) else model
-            seen = state.real if isinstance(real, Refusal) else real
+            seen = real if isinstance(real, Observed) else state.real
             return Pair(after, seen, (Difference("refused", mine, theirs),))
         assert isinstance(real, Observed)
         return self._pair(model, real, state.model)
@@ -252,9 +256,7 @@ class Conformance:
     differs: tuple[Difference, ...] = ()
 
 
-def conform(
-    model: PairModel, steps: int, seed: int = 0, *, run_length: int = 60, shrink: int = 3000
-) -> Conformance:
+def conform(model: PairModel, steps: int, seed: int = 0, *, run_length: int = 60, shrink: int = 3000) -> Conformance:
     """Random runs of both, until `steps` actions were compared or something differs."""
     choose = random.Random(seed)
     record = Conformance()

@@ -1,17 +1,24 @@
 """The environment of a live scheduler: KV blocks, prefixes, and requests outside the model.
 
 Belongs here: what stands between the scheduler and its KV-cache manager, so that shortage and prefix hits are the
-run's choice; and the stranger who wants room in the encoder cache.
+run's choice; the stranger who wants room in the encoder cache; and
+request objects as a front end would send them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from outlives.model.setup import Item, Setup, request_name
 from outlives.model.state import Entry
 
 from .reading import Slots
+from .release import accepted
 from .twin import request_of
 
-__all__ = ["Blocks", "Stranger", "record_slots"]
+__all__ = ["ANY_TOKEN", "Blocks", "Stranger", "make_request", "record_slots"]
+
+ANY_TOKEN = 7
+"""Which tokens are computed makes no difference to a scheduler, as long as none of them is a stop token."""
 
 
 class Blocks:
@@ -93,3 +100,40 @@ def record_slots(manager: Any) -> Slots:
 
     manager.allocate, manager.free_encoder_input = taken, credited
     return slots
+
+
+def make_request(
+    classes: Mapping[str, Any],
+    setup: Setup,
+    number: int,
+    prompt: int,
+    outputs: int,
+    items: tuple[Item, ...],
+    resumable: bool,
+) -> Any:
+    """A request object, as the front end would send it."""
+    cross = setup.encoder_decoder == 1
+    features = [
+        accepted(
+            classes["MultiModalFeatureSpec"],
+            data=None,
+            modality="image",
+            identifier=item.key,
+            mm_position=classes["PlaceholderRange"](offset=0 if cross else item.start, length=item.length),
+            mm_hash=item.key,
+        )
+        for item in items
+    ]
+    asked = setup.requests[number]
+    return accepted(
+        classes["Request"],
+        request_id=request_name(number),
+        prompt_token_ids=[ANY_TOKEN] * prompt,
+        sampling_params=classes["SamplingParams"](max_tokens=outputs, ignore_eos=True),
+        pooling_params=None,
+        eos_token_id=None,
+        mm_features=features,
+        priority=asked.priority if setup.by_priority == 1 else 0,
+        arrival_time=float(number),
+        resumable=resumable,
+    )

@@ -10,7 +10,6 @@ histories: a subject that behaves differently after equal observations breaks th
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from outlives.model.contract import Action, Argument, Property, Refusal
 from outlives.model.errors import BadModel
@@ -58,7 +57,7 @@ class Observed(State):
 
     def __eq__(self, other: object) -> bool:
         mine, theirs = getattr(self, "failure", None), getattr(other, "failure", None)
-        return tuple.__eq__(self, other) is True and mine == theirs  # type: ignore[arg-type]
+        return tuple.__eq__(self, other) is True and mine == theirs
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -164,7 +163,3 @@ class SubjectModel(SchedulerModel):
         if Observed.of(*self.subject.observe()) != state:
             raise BadModel("the same actions led the subject to another state than before.")
         self._at = state
-
-
-def _unused(*_: Any) -> None:
-    """Keeps the type of unused arguments plain."""

@@ -64,9 +64,7 @@ def request_record(
     extra = items_told(request.mm_features[given:])
     references = _references(scheduler, request, number, slots)
     if status == FINISHED:
-        return NOBODY._replace(
-            status=FINISHED, references=references, turn=turn, extra=extra if references else ()
-        )
+        return NOBODY._replace(status=FINISHED, references=references, turn=turn, extra=extra if references else ())
     in_flight = getattr(request, "num_in_flight_tokens", None)
     stale = getattr(request, "num_stale_output_tokens", 0)
     queued = status == RUNNING or any(request is each for queue in queues_of(scheduler) for each in queue)

@@ -39,6 +39,8 @@ class Release:
     version: str
     profile: str
     """The nearest earlier profile, by version."""
+    root: Path
+    """The folder of the package."""
     exact: bool
     """The profile is of this very version."""
     asynchronous_class: type
@@ -57,6 +59,11 @@ class Release:
     def diffusion(self) -> bool:
         """Whether it knows models that sample nothing beside their drafts."""
         return self.numbers >= (0, 24)
+
+    @property
+    def items_known(self) -> bool:
+        """Whether its encoder-cache manager keeps which items a request references, not only which keys."""
+        return hasattr(self.classes["EncoderCacheManager"](cache_size=1), "request_cached_ids")
 
     def has_route(self, route: str) -> bool:
         """Whether the release has this route at all."""
@@ -79,12 +86,13 @@ class Release:
         options.policy = "priority" if setup.by_priority == 1 else "fcfs"
         options.disable_chunked_mm_input = setup.whole_items == 1
         options.long_prefill_token_threshold = setup.chunk_cap
-        turns = [turn for asked in setup.requests for turn in (asked, *asked.turns)]
-        tokens = sum(turn.prompt + turn.outputs + 2 * setup.drafts + 2 for turn in turns)
+        sizes = [(each.prompt, each.outputs) for asked in setup.requests for each in asked.turns]
+        sizes += [(asked.prompt, asked.outputs) for asked in setup.requests]
+        tokens = sum(prompt + outputs + 2 * setup.drafts + 2 for prompt, outputs in sizes)
         made = accepted(
             self.asynchronous_class if setup.synchronous == 0 else self.synchronous_class,
             vllm_config=config,
-            kv_cache_config=self.kv_config(tokens // BLOCK + 2 * len(turns) + 2),
+            kv_cache_config=self.kv_config(tokens // BLOCK + 2 * len(sizes) + 2),
             structured_output_manager=self.classes["structured_output"],
             block_size=BLOCK,
             log_stats=False,
@@ -177,7 +185,9 @@ def installed_release(folder: str | None = None) -> Release:
             "environment that has it."
         ) from error
     except Exception as error:
-        raise NoVllm(f"this vLLM cannot be used: {type(error).__name__}: {' '.join(str(error).split())[:300]}") from error
+        raise NoVllm(
+            f"this vLLM cannot be used: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        ) from error
 
 
 def _load() -> Release:
@@ -234,6 +244,7 @@ def _load() -> Release:
     return Release(
         version=version,
         profile=profile,
+        root=Path(vllm.__file__).parent,
         exact=exact,
         asynchronous_class=AsyncScheduler,
         synchronous_class=Scheduler,

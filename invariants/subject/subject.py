@@ -3,8 +3,8 @@
 Belongs here: the protocol, and the records that pass through it. Nothing here knows vLLM.
 """
 
-import os
 import traceback
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from outlives.model.contract import Action, Refusal
@@ -54,15 +54,16 @@ class Subject(Protocol):
 _MOST_TEXT = 300
 
 
-def failure_of(error: BaseException, package: str) -> Failure:
-    """The failure that an exception is: its text, and the innermost frame in a folder called `package`."""
+def failure_of(error: BaseException, package: Path) -> Failure:
+    """The failure that an exception is: its text, and the innermost frame in the folder `package`."""
     text = " ".join(str(error).split())[:_MOST_TEXT]
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    inside = [frame for frame in frames if f"{os.sep}{package}{os.sep}" in frame.filename] or list(frames)
+    inside = [frame for frame in frames if Path(frame.filename).is_relative_to(package)] or list(frames)
     if not inside:
         return Failure(what, "nowhere")
     last = inside[-1]
-    name = last.filename.rsplit(f"{os.sep}{package}{os.sep}", 1)[-1].replace(os.sep, "/")
+    path = Path(last.filename)
+    name = path.relative_to(package.parent).as_posix() if path.is_relative_to(package) else path.name
     said = f": {last.line}" if last.line else ""
-    return Failure(what, f"{package}/{name}:{last.lineno} in {last.name}{said}"[:_MOST_TEXT])
+    return Failure(what, f"{name}:{last.lineno} in {last.name}{said}"[:_MOST_TEXT])

@@ -89,7 +89,7 @@ def told(output: Any) -> StepTold:
 
 
 class WorkerTwin:
-    """One worker. `look_ahead` is how far its drafter reads past its window; 0: there is no drafter that reads items."""
+    """One worker. `look_ahead` is how far its drafter reads past its window; 0: no drafter reads items."""
 
     def __init__(
         self, look_ahead: int, tolerant: bool, *, encoder_decoder: bool = False, corrected: Sequence[str] = ()
@@ -132,9 +132,7 @@ class WorkerTwin:
             return []
         return self._absent(part, "target", 0, part.tokens, lambda _: True)
 
-    def _absent(
-        self, part: PartTold, reader: str, low: int, high: int, reads: Callable[[Item], bool]
-    ) -> list[Miss]:
+    def _absent(self, part: PartTold, reader: str, low: int, high: int, reads: Callable[[Item], bool]) -> list[Miss]:
         return [
             Miss(part.request, index, reader, low, high)
             for index, item in enumerate(self._items[part.request])

@@ -13,6 +13,7 @@ from outlives.model.scheduler import never_fits
 from outlives.model.setup import clamp, request_name
 from outlives.model.state import PAUSED
 
+from .environment import make_request
 from .reading import queues_of
 
 if TYPE_CHECKING:
@@ -111,7 +112,8 @@ def continue_session(subject: "VllmSubject", action: Action) -> Refusal | None:
     if never_fits(subject.setup, (*subject.items(number), *turn.items)[len(subject.setup.requests[number].items) :]):
         return Refusal("never-fits")
     subject.turns[number] = at + 1
-    subject.scheduler.add_request(subject.make_request(number, turn.prompt, turn.outputs, turn.items, True))
+    classes, setup = subject.release.classes, subject.setup
+    subject.scheduler.add_request(make_request(classes, setup, number, turn.prompt, turn.outputs, turn.items, True))
     if at + 1 == len(turns):
-        subject.scheduler.add_request(subject.make_request(number, 1, 1, (), False))
+        subject.scheduler.add_request(make_request(classes, setup, number, 1, 1, (), False))
     return None

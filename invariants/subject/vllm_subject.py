@@ -33,12 +33,11 @@ from typing import Any
 
 from outlives.model.contract import Action, Refusal
 from outlives.model.errors import Contradiction
-from outlives.model.scheduler import never_fits
 from outlives.model.setup import Item, Setup, clamp, request_name, request_number
-from outlives.model.state import FINISHED, PAUSED, RUNNING, WAITING, Miss, State
+from outlives.model.state import RUNNING, WAITING, Miss, State
 
-from . import vllm_routes
-from .environment import Blocks, Stranger, record_slots
+from . import vllm_requests, vllm_routes
+from .environment import ANY_TOKEN, Blocks, record_slots
 from .ledger import Ledger
 from .reading import book_of, queues_of, request_record, status_of, waiting_of
 from .release import Release, accepted
@@ -47,7 +46,6 @@ from .twin import WorkerTwin, items_told, request_of
 
 __all__ = ["VllmSubject"]
 
-ANY_TOKEN = 7
 _ALL = 1 << 30
 _URGENT = -(1 << 40)
 
@@ -78,12 +76,9 @@ class VllmSubject:
         self.misses: tuple[Miss, ...] = ()
         self.failure: Failure | None = None
         cross = setup.encoder_decoder == 1
-        self.sizes = {
-            item.key: item.size
-            for asked in setup.requests
-            for turn in (asked, *asked.turns)
-            for item in turn.items
-        }
+        items = [item for asked in setup.requests for item in asked.items]
+        items += [item for asked in setup.requests for turn in asked.turns for item in turn.items]
+        self.sizes = {item.key: item.size for item in items}
         self.ledger = Ledger(tuple(len(asked.items) for asked in setup.requests), encoder_decoder=cross)
         self.worker = WorkerTwin(setup.look_ahead, self._tolerant, encoder_decoder=cross)
         self.scheduler = self.release.scheduler(setup)
@@ -107,7 +102,7 @@ class VllmSubject:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            self.failure = failure_of(error, "vllm")
+            self.failure = failure_of(error, self.release.root)
             return None
         return refusal
 
@@ -132,8 +127,7 @@ class VllmSubject:
             ),
             running=tuple(request_of(request.request_id) for request in self.scheduler.running),
             waiting=tuple(
-                request_of(request.request_id)
-                for request in waiting_of(self.scheduler, self.setup.by_priority == 1)
+                request_of(request.request_id) for request in waiting_of(self.scheduler, self.setup.by_priority == 1)
             ),
             book=book_of(self.scheduler, self.sizes, self.strangers, self.slots),
             steps=self.ledger.steps,
@@ -187,9 +181,7 @@ class VllmSubject:
         now = self._placeholders()
         promised = {number: count - before.get(number, 0) for number, count in now.items()}
         requests = self.requests
-        self.ledger.dispatch(
-            output, lambda number: not requests[number].is_prefill_chunk, promised, self.items
-        )
+        self.ledger.dispatch(output, lambda number: not requests[number].is_prefill_chunk, promised, self.items)
         if self.setup.synchronous == 1:
             for name in output.num_scheduled_tokens:
                 self.ledger.decoding.discard(request_of(name))
@@ -342,143 +334,20 @@ class VllmSubject:
         self.scheduler.update_draft_token_ids(make([request_name(number) for number in numbers], drafts))
         self.ledger.decoding.update(numbers)
 
-    # --- requests and strangers -----------------------------------------------------------------------------------
-
-    def _arrive(self, action: Action) -> Refusal | None:
-        number = self.named(action)
-        if number is None:
-            return Refusal("unknown-request")
-        if number in self.requests:
-            return Refusal("already-arrived")
-        if number > 0 and number - 1 not in self.requests:
-            return Refusal("not-its-turn")
-        setup, asked = self.setup, self.setup.requests[number]
-        if never_fits(setup, asked.items):
-            return Refusal("never-fits")
-        if setup.diffusion == 1 and (setup.drafts == 0 or not self.release.diffusion):
-            return Refusal("never-samples")
-        if setup.encoder_decoder == 1 and "EncoderDecoderCacheManager" not in self.release.classes:
-            return Refusal("no-encoder-decoder-models")
-        session = len(asked.turns) > 0 and vllm_routes.has_sessions(self)
-        request = self.make_request(number, asked.prompt, asked.outputs, asked.items, session)
-        self.requests[number] = request
-        self.scheduler.add_request(request)
-        return None
-
-    def make_request(
-        self, number: int, prompt: int, outputs: int, items: tuple[Item, ...], resumable: bool
-    ) -> Any:
-        """A request object, as the front end would send it."""
-        classes = self.release.classes
-        cross = self.setup.encoder_decoder == 1
-        features = [
-            accepted(
-                classes["MultiModalFeatureSpec"],
-                data=None,
-                modality="image",
-                identifier=item.key,
-                mm_position=classes["PlaceholderRange"](offset=0 if cross else item.start, length=item.length),
-                mm_hash=item.key,
-            )
-            for item in items
-        ]
-        asked = self.setup.requests[number]
-        return accepted(
-            classes["Request"],
-            request_id=request_name(number),
-            prompt_token_ids=[ANY_TOKEN] * prompt,
-            sampling_params=classes["SamplingParams"](max_tokens=outputs, ignore_eos=True),
-            pooling_params=None,
-            eos_token_id=None,
-            mm_features=features,
-            priority=asked.priority if self.setup.by_priority == 1 else 0,
-            arrival_time=float(number),
-            resumable=resumable,
-        )
-
-    def _speculate(self, action: Action) -> Refusal | None:
-        number = self.named(action)
-        if number is None or not self.runs(number):
-            return Refusal("not-running")
-        if number not in self.ledger.decoding:
-            return Refusal("still-prefilling")
-        request = self.requests[number]
-        drafts = clamp(action.get("drafts", 0), 0, self.setup.drafts)
-        if drafts == len(request.spec_token_ids):
-            return Refusal("no-change")
-        request.spec_token_ids = [-1] * drafts
-        return None
-
-    def _finish(self, action: Action) -> Refusal | None:
-        number = self.named(action)
-        if number is None or not self.runs(number):
-            return Refusal("not-running")
-        if self.requests[number].num_tokens <= self.requests[number].num_prompt_tokens:
-            return Refusal("no-output-yet")
-        request = self.requests[number]
-        further = self.turns.get(number, 0) < len(self.setup.requests[number].turns)
-        if further and request.num_computed_tokens - request.num_output_placeholders < request.num_tokens - 1:
-            return Refusal("no-output-now")
-        if further and request.resumable:
-            vllm_routes.stop_turn(self, number)
-            return None
-        self._end(number, "FINISHED_STOPPED")
-        return None
-
-    def _abort(self, action: Action) -> Refusal | None:
-        if "abort" in self.closed:
-            return Refusal("route-closed")
-        number = self.named(action)
-        if number is None or self.status(number) not in (RUNNING, WAITING, PAUSED):
-            return Refusal("not-there")
-        self._end(number, "FINISHED_ABORTED")
-        return None
-
-    def _end(self, number: int, status: str) -> None:
-        self.scheduler.finish_requests(request_name(number), getattr(self.release.classes["RequestStatus"], status))
-        assert self.status(number) == FINISHED
-
-    def _evict(self, action: Action) -> Refusal | None:
-        manager = self.scheduler.encoder_cache_manager
-        idle = [] if self.slots is not None else list(manager.freeable.values())
-        if not idle:
-            return Refusal("nothing-idle")
-        count = clamp(action.get("count", 1), 1, len(idle))
-        self._make_room(manager.num_free_slots + sum(idle[:count]))
-        return None
-
-    def _occupy(self, action: Action) -> Refusal | None:
-        manager = self.scheduler.encoder_cache_manager
-        free = manager.num_free_slots if self.slots is not None else manager.num_freeable_slots
-        more = clamp(action.get("slots", 0), 0, min(self.setup.strangers, free + self.strangers)) - self.strangers
-        if more == 0:
-            return Refusal("no-change")
-        if more > 0:
-            self._make_room(more)
-        manager.num_free_slots -= more
-        if self.slots is None:
-            manager.num_freeable_slots -= more
-        self.strangers += more
-        return None
-
-    def _make_room(self, slots: int) -> None:
-        """Ask the manager for that much room on a stranger's behalf: it evicts as for anybody."""
-        self.scheduler.encoder_cache_manager.can_allocate(Stranger(slots), 0, slots, 0)
-
 
 _HANDLERS: Mapping[str, Callable[[VllmSubject, Action], Refusal | None]] = {
-    "arrive": VllmSubject._arrive,
-    "speculate": VllmSubject._speculate,
+    "arrive": vllm_requests.arrive,
+    "speculate": vllm_requests.speculate,
     "schedule": VllmSubject._schedule,
     "preempt": VllmSubject._preempt,
     "resume": VllmSubject._resume,
-    "evict": VllmSubject._evict,
-    "occupy": VllmSubject._occupy,
+    "evict": vllm_requests.evict,
+    "occupy": vllm_requests.occupy,
     "execute": VllmSubject._execute,
     "accept": VllmSubject._accept,
     "reject": VllmSubject._reject,
-    "finish": VllmSubject._finish,
-    "abort": VllmSubject._abort,
+    "finish": vllm_requests.finish,
+    "abort": vllm_requests.abort,
     "reset_prefix_cache": vllm_routes.reset_prefix_cache,
     "reset_encoder_cache": vllm_routes.reset_encoder_cache,
     "fail_kv_load": vllm_routes.fail_kv_load,

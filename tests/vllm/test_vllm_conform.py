@@ -1,0 +1,66 @@
+"""The profile of the release and the release itself take the same actions, and show the same after each."""
+
+from dataclasses import replace
+
+import pytest
+from outlives.invariants.configuration import Configuration
+from outlives.invariants.subject.conform import conform
+from outlives.model.contract import Action
+
+pytestmark = pytest.mark.vllm
+
+STEPS = 6_000
+NUMBERS = {"depth": (1, 3), "encoder_budget": (0, 6), "outputs": (1, 6), "turns": (1, 1)}
+MANY = {**NUMBERS, "requests": (2, 3), "drafts": (0, 0)}
+ONE = {**NUMBERS, "requests": (1, 1), "drafts": (0, 3)}
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "priority"])
+def test_several_requests_conform(pair, release, policy):
+    record = conform(pair(Configuration(profile=release.profile, policy=policy, numbers=MANY)), STEPS, seed=1)
+    assert record.differs == (), [str(step.action) for step in record.trace.steps]
+    assert record.steps >= STEPS
+    for situation in ("abort", "eviction", "preempt", "in-pass preemption", "resume"):
+        assert record.after[situation] >= 500, record.after
+
+
+def test_one_request_with_drafts_conforms(pair, release):
+    record = conform(pair(Configuration(profile=release.profile, numbers=ONE)), STEPS, seed=2)
+    assert record.differs == (), [str(step.action) for step in record.trace.steps]
+    assert record.after["rejection"] >= 200, record.after
+
+
+@pytest.mark.parametrize("mode", ["synchronous", "diffusion", "encoder_decoder"])
+def test_modes_conform(pair, release, mode):
+    numbers = {**NUMBERS, "requests": (1, 1), "drafts": (0, 3)}
+    rare = ("reset-prefix-cache", "reset-encoder-cache", "kv-load-failure", "sessions")
+    configuration = Configuration(profile=release.profile, numbers=numbers, without=rare, **{mode: True})
+    record = conform(pair(configuration), 2_000, seed=3)
+    assert record.differs == (), [str(step.action) for step in record.trace.steps]
+
+
+PLANTED = ("filter_readded", "isolate_stale", "last_occurrence", "drop_at_failed_admission", "cut_look_ahead")
+
+
+@pytest.mark.parametrize("switch", PLANTED)
+def test_a_profile_that_is_wrong_in_one_switch_differs(pair, release, switch):
+    """What keeps the comparison honest: each of these is noticed, and the trace is short."""
+    configuration = Configuration(profile=release.profile, numbers=MANY)
+    world = configuration.world()
+    wrong = replace(world, switches=replace(world.switches, **{switch: 1 - getattr(world.switches, switch)}))
+    record = conform(pair(configuration, wrong), 20_000, seed=4)
+    assert record.differs
+    assert record.trace is not None
+    assert len(record.trace.steps) <= 14
+    assert record.trace.steps[-1].state.differs == record.differs
+
+
+def test_a_difference_names_the_field_and_both_values(pair, release):
+    configuration = Configuration(profile=release.profile, numbers=ONE)
+    model = pair(configuration)
+    state = model.initial_state({})
+    model.real.subject.scheduler.max_num_scheduled_tokens = 0
+    state = model.next_state(state, Action.of("arrive", request="r0"))
+    after = model.next_state(state, Action.of("schedule"))
+    assert [str(each) for each in after.differs] == ["refused: taken in the model, nothing-scheduled in the release"]
+    assert not model.within(after)
