@@ -12,7 +12,8 @@ from typing import Any
 
 from outlives.model.errors import BadModel
 from outlives.model.profiles import RELEASED_RULES
-from outlives.model.world import Rules, World
+from outlives.model.setup import MODE_WORDS, PLAIN
+from outlives.model.world import ROUTES, Rules, World
 
 from .agreement import breaks_fact, broken_by_itself, judged_by_others, keeps_assumptions, relation_differs
 from .combined import (
@@ -319,9 +320,8 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
     items = "anywhere" if run.configuration.items_anywhere else "inside the prompt"
     left = [
         _others(run),
-        f"the {'fcfs' if world.policy == 'priority' else 'priority'} policy",
-        "resets, sessions, KV-load failure, encoder-decoder and synchronous mode",
         f"other item positions than {items}",
+        *_left_out_by_options(run, world),
     ]
     left += order_of_arrivals(run.configuration)
     left += stopped_scopes(run.found)
@@ -335,6 +335,22 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
         )
     left += [f"engine {engine}: not finished" for engine in run.engines if engine not in run.done]
     return tuple(left)
+
+
+def _left_out_by_options(run: CheckRun, world: World) -> Iterable[str]:
+    """The policy and the modes that the options exclude, and the routes that the release does not have."""
+    if world.policy != "both":
+        yield f"the {'fcfs' if world.policy == 'priority' else 'priority'} policy"
+    scope = run.configuration.scope()
+    drawn = {word for mode in scope.modes for word in mode.split("+")}
+    others = [word for word in (PLAIN, *MODE_WORDS) if word not in drawn]
+    if others:
+        yield f"other modes: {', '.join(others)}"
+    for route in ROUTES:
+        if route not in world.closed and not world.opens(route):
+            yield f"route {route}: this release does not have it"
+    if scope.turns.high == 1 and world.opens("sessions"):
+        yield "sessions: requests have one turn"
 
 
 def _others(run: CheckRun) -> str:
