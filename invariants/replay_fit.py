@@ -10,7 +10,7 @@ from outlives.model.contract import ActionTable, Choice, Range
 from outlives.model.errors import BadTrace, UnknownName
 from outlives.model.itf import quoted
 from outlives.model.scheduler import SchedulerModel
-from outlives.model.setup import Setup
+from outlives.model.setup import MODE_WORDS, Setup
 from outlives.model.trace import Recorded
 from outlives.model.world import ASSUMPTIONS, Switches, World
 
@@ -26,14 +26,20 @@ def check_scope(recorded: Recorded, configuration: Configuration, world: World, 
         raise BadTrace(
             f"{recorded.where}: route look-ahead is closed, but the setup's look_ahead is {setup.look_ahead}."
         )
+    for mode, name in MODE_WORDS.items():
+        if getattr(configuration, name) and getattr(setup, name) == 0:
+            raise BadTrace(f"{recorded.where} is of mode {mode}, but the setup's {name} is 0.")
+    if world.policy == "fcfs" and setup.by_priority == 1:
+        raise BadTrace(f"{recorded.where} was made with policy fcfs, but the setup's by_priority is 1.")
     unused = "tail" if configuration.items_anywhere else "prompt"  # of the two, a scope draws one (see `Scope`)
     for name, (low, high) in configuration.numbers.items():
         if name == unused:
             continue
         for number in setup_numbers(setup, name):
             cleared = number == 0 and name in ("look_ahead", "whole_items")  # a closed route, or items anywhere
+            alone = number == 1 and name == "turns" and setup.encoder_decoder == 1  # such models have no sessions
             wrong = number != low if name == "requests" else not low <= number <= high
-            if wrong and not cleared:
+            if wrong and not cleared and not alone:
                 raise BadTrace(
                     f"{recorded.where} is from another scope: {name} is {number} in its setup, "
                     f"but {low} to {high} in its scope."

@@ -19,7 +19,7 @@ from outlives.model.describe import describe as describe_scheduler
 from outlives.model.errors import BadTrace, Contradiction, OutlivesError, Unwritable
 from outlives.model.itf import quoted
 from outlives.model.lifetime import GUARDS
-from outlives.model.setup import Scope, Setup
+from outlives.model.setup import MODE_WORDS, Scope, Setup
 from outlives.model.state import State
 from outlives.model.trace import MOST_TEXT, SUFFIX, Recorded, RecordedStep, setup_to_plain, trace_text
 
@@ -32,6 +32,8 @@ _RENAMED = {"numbers": "scope", "without": "routes"}
 """Members of a configuration's plain form whose name in a file is another one."""
 _NOT_WRITTEN = {"setup", "seconds"}
 """Of the shrink record: the setup stands beside it, and seconds differ between equal runs."""
+_FLAGS = ("items_anywhere", "split", *MODE_WORDS.values())
+"""Members that are true or false; one that is missing is false."""
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def _plain(recorded: Recorded) -> dict[str, Any]:
     routes = meta.get("routes")
     plain["without"] = _names(routes.get("closed") if isinstance(routes, dict) else None, "routes' closed", where)
     plain["relaxed"] = _names(meta.get("relaxed"), "relaxed", where)
-    for name in ("items_anywhere", "split"):
+    for name in _FLAGS:
         if not isinstance(plain.get(name, False), bool):
             raise BadTrace(f"{where}: {name!r} in #meta must be true or false, not {quoted(plain[name])}.")
     plain.setdefault("arrivals", "in-order")  # what every file says that is older than the choice
@@ -264,7 +266,10 @@ def _ranges(value: Any, where: str) -> dict[str, list[int]]:
 def _contradictions(
     recorded: Recorded, plain: Mapping[str, Any], setup: Setup, asked: Configuration, options: Mapping[str, Any]
 ) -> None:
-    for name in ("profile", "guard", "reader", "scenario", "policy", "arrivals", "fault", "items_anywhere", "split"):
+    own = "priority" if setup.by_priority == 1 else "fcfs"
+    if options.get("policy", plain["policy"]) == own:
+        plain = {**plain, "policy": own}  # of a run that might have had either
+    for name in ("profile", "guard", "reader", "scenario", "policy", "arrivals", "fault", *_FLAGS):
         if name in options and not _same(options[name], plain.get(name, False)):
             what, has = _option(name), plain.get(name)
             raise Contradiction(
@@ -272,7 +277,9 @@ def _contradictions(
                 f"{'no ' + what if has in (None, False) else what + ' ' + str(has)}. Drop the option."
             )
     for name, listed in (("relax", plain["relaxed"]), ("without", plain["without"])):
-        other = [value for value in getattr(asked, name) if value not in listed]
+        # A route that is open and that this very run left out is as good as closed.
+        taken_out = setup.left_out if name == "without" else ()
+        other = [value for value in getattr(asked, name) if value not in (*listed, *taken_out)]
         if other:
             raise Contradiction(
                 f"--{name} {','.join(other)} contradicts {recorded.where}, which was made with "
@@ -298,6 +305,10 @@ def _request_numbers(setup: Setup, name: str) -> Iterator[int]:
     if name == "requests":
         yield len(setup.requests)
     for asked in setup.requests:
+        if name == "turns":
+            yield 1 + len(asked.turns)
+        elif name == "priority":
+            yield asked.priority
         end = 0
         for item in asked.items:
             if name in ("lead", "length"):

@@ -36,7 +36,7 @@ def describe(state: State) -> dict[str, Any]:
         if state.setup.requests[number].turns:
             view |= {"turn": request.turn, "lost": request.lost}
         if request.status in (ABSENT, FINISHED):
-            kept = {name: view[name] for name in ("status", "references", "turn") if name in view}
+            kept: dict[str, Any] = {name: view[name] for name in ("status", "references", "turn") if name in view}
             view = {**dict.fromkeys(view, 0), **kept}
         shown[request_name(number)] = view
     book = state.book

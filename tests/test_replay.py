@@ -147,7 +147,7 @@ def test_many_changes_are_cut() -> None:
     again = replay(changed(lambda root: root["states"][1].update(r0=many)))
     assert again.divergence is not None
     assert len(again.divergence.changes) == 13
-    assert again.divergence.changes[-1] == "and 37 more"
+    assert again.divergence.changes[-1] == "and 39 more"
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -161,6 +161,9 @@ def test_many_changes_are_cut() -> None:
         {"scenario": "chunk-end"},
         {"reader": "checked"},
         {"without": ("preempt",)},
+        {"policy": "fcfs"},
+        {"policy": "both"},
+        {"numbers": {"turns": (1, 2)}, "synchronous": False},
         {"numbers": {"slots": (4, 9), "requests": (1, 1), "items": (1, 2), "lead": (4, 4), "tail": (2, 2)}},
         {"guard": None, "relax": (), "numbers": {}, "split": False},
     ],
@@ -176,7 +179,15 @@ def test_options_that_repeat_the_trace_are_no_harm(options: dict[str, Any]) -> N
         ({"guard": "confirmed"}, "--guard confirmed contradicts .* guard optimistic-after-advance"),
         ({"relax": ("A1",)}, "--relax A1 contradicts the file, which was made with none"),
         ({"reader": "any"}, "--reader any contradicts the file, which was made with reader checked"),
-        ({"without": ("look-ahead",)}, "--without look-ahead contradicts the file, which was made with abort, preempt"),
+        (
+            {"without": ("look-ahead",)},
+            "--without look-ahead contradicts the file, which was made with abort, kv-load-failure, preempt, "
+            "reset-encoder-cache, reset-prefix-cache, sessions. Drop",
+        ),
+        ({"policy": "priority"}, "--policy priority contradicts the file, which was made with policy both"),
+        ({"synchronous": True}, "--synchronous True contradicts the file, which was made with no synchronous"),
+        ({"encoder_decoder": True}, "--encoder-decoder True contradicts .* with no encoder-decoder"),
+        ({"numbers": {"turns": (2, 2)}}, "--turns 2..2 contradicts the file, which was made with 1"),
         ({"scenario": "adjacent"}, "--scenario adjacent contradicts"),
         ({"fault": "x.py:f"}, "--fault x.py:f contradicts the file, which was made with no fault"),
         ({"items_anywhere": True}, "--items-anywhere True contradicts the file, which was made with no items-anywhere"),

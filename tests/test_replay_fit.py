@@ -11,6 +11,7 @@ from outlives.invariants.configuration import Configuration
 from outlives.invariants.replay import Replay, replay
 from outlives.invariants.trace_file import trace_bytes
 from outlives.model.errors import BadModel, BadTrace, BadUserFile, Contradiction
+from outlives.model.setup import RARE_ROUTES
 from outlives.model.trace import Recorded, parse_trace
 from trace_samples import BEGIN, changed, changed_meta, miss_trace, run_trace
 
@@ -51,6 +52,37 @@ UNFIT: dict[str, tuple[Callable[[], Recorded], str]] = {
     "routes no object": (lambda: changed_meta(routes=[]), "routes' closed in #meta must be a list"),
     "unknown property": (lambda: changed_meta(property="X"), "unknown property 'X'. Known: GATHER-AFTER-FREE"),
     "split no truth value": (lambda: changed_meta(split=1), "'split' in #meta must be true or false"),
+    "mode no truth value": (lambda: changed_meta(diffusion="x"), "'diffusion' in #meta must be true or false"),
+    "mode of another setup": (
+        lambda: changed_meta(scenario=None, synchronous=True),
+        "is of mode synchronous, but the setup's synchronous is 0",
+    ),
+    "policy of another setup": (
+        lambda: changed(
+            lambda root: [root["#meta"].update(policy="fcfs"), root["#meta"]["setup"].update(by_priority=1)]
+        ),
+        "made with policy fcfs, but the setup's by_priority is 1",
+    ),
+    "turns of another setup": (
+        lambda: changed_meta(scenario=None, scope={"turns": [2, 2]}),
+        "from another scope: turns is 1 in its setup, but 2 to 2 in its scope",
+    ),
+    "two sizes of a key": (
+        lambda: _setup(
+            requests=[
+                {
+                    "prompt": 5,
+                    "outputs": 1,
+                    "items": [
+                        {"start": 0, "length": 2, "key": "k0", "size": 2},
+                        {"start": 2, "length": 2, "key": "k0", "size": 1},
+                    ],
+                }
+            ]
+        ),
+        r"r0, item1 \[2,4\) takes 1 slots, but its key took 2 before",
+    ),
+    "left out what can only be closed": (lambda: _setup(left_out=["preempt"]), "unknown route 'preempt'"),
     "unknown number": (
         lambda: changed_meta(scenario=None, scope={"x": [1, 2]}),
         "no number 'x'. Known: requests, items",
@@ -91,6 +123,35 @@ def test_a_file_that_does_not_fit_gives_one_sentence(name: str) -> None:
         replay(make())
     assert str(error.value).startswith("the file")
     assert "\n" not in str(error.value)
+
+
+def _old(root: dict[str, Any]) -> None:
+    """The file as it was written before turns, modes and rare routes."""
+    setup = root["#meta"]["setup"]
+    for name in ("by_priority", "synchronous", "diffusion", "encoder_decoder", "left_out"):
+        del setup[name]
+    for asked in setup["requests"]:
+        del asked["turns"]
+    root["#meta"].update(routes={"closed": ["abort", "preempt"]}, policy="fcfs")
+    for state in root["states"]:
+        for name in ("drop", "discard"):
+            del state["r0"][name]
+
+
+def test_a_file_from_before_turns_modes_and_rare_routes_replays() -> None:
+    again = replay(changed(_old), {"without": ("sessions", "reset-prefix-cache"), "policy": "fcfs"})
+    assert again.violated_again
+    assert again.divergence is None
+    assert again.trace.steps[0].state.setup.left_out == RARE_ROUTES
+
+
+def test_the_policy_of_a_file_from_before_is_that_of_its_setup() -> None:
+    def by_priority(root: dict[str, Any]) -> None:
+        _old(root)
+        root["#meta"]["policy"] = "priority"
+
+    assert replay(changed(by_priority)).trace.steps[0].state.setup.by_priority == 1
+    assert replay(changed(_old)).trace.steps[0].state.setup.by_priority == 0
 
 
 _JUNK: tuple[Any, ...] = (None, True, -1, 1.5, "", "x", [], [[]], [None], {}, {"closed": {}}, {"slots": []})

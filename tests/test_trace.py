@@ -12,7 +12,7 @@ from outlives.invariants.trace_file import trace_bytes
 from outlives.model.contract import Action
 from outlives.model.errors import BadTrace
 from outlives.model.itf import Unserializable, value_from_itf, value_to_itf
-from outlives.model.setup import Item, RequestSetup, Setup
+from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup, Turn
 from outlives.model.trace import (
     RecordedStep,
     parse_trace,
@@ -23,7 +23,10 @@ from outlives.model.trace import (
 from trace_samples import miss_trace
 
 SETUP = Setup(
-    requests=(RequestSetup(8, 2, (Item(4, 2, "k0", 2), Item(6, 1, "k1", 1)), 2), RequestSetup(3, 1, ())),
+    requests=(
+        RequestSetup(8, 2, (Item(4, 2, "k0", 2), Item(6, 1, "k1", 1)), 2),
+        RequestSetup(3, 1, (), turns=(Turn(4, 2, (Item(1, 2, "k0", 2),)),)),
+    ),
     slots=4,
     budget=5,
     encoder_budget=6,
@@ -33,6 +36,9 @@ SETUP = Setup(
     depth=3,
     whole_items=1,
     strangers=2,
+    by_priority=1,
+    synchronous=1,
+    left_out=("kv-load-failure",),
 )
 PLAIN: dict[str, Any] = {
     "requests": [
@@ -44,8 +50,17 @@ PLAIN: dict[str, Any] = {
                 {"start": 6, "length": 1, "key": "k1", "size": 1},
             ],
             "priority": 2,
+            "turns": [],
         },
-        {"prompt": 3, "outputs": 1, "items": [], "priority": 0},
+        {
+            "prompt": 3,
+            "outputs": 1,
+            "items": [],
+            "priority": 0,
+            "turns": [
+                {"prompt": 4, "outputs": 2, "items": [{"start": 1, "length": 2, "key": "k0", "size": 2}]},
+            ],
+        },
     ],
     "slots": 4,
     "budget": 5,
@@ -56,7 +71,13 @@ PLAIN: dict[str, Any] = {
     "depth": 3,
     "whole_items": 1,
     "strangers": 2,
+    "by_priority": 1,
+    "synchronous": 1,
+    "diffusion": 0,
+    "encoder_decoder": 0,
+    "left_out": ["kv-load-failure"],
 }
+OLD_NUMBERS = {*PLAIN} - {"by_priority", "synchronous", "diffusion", "encoder_decoder", "left_out"}
 
 # --- values -----------------------------------------------------------------------------------------------------------
 
@@ -203,6 +224,15 @@ def test_a_number_with_a_default_may_be_missing() -> None:
     assert setup_from_plain(plain, "here") == SETUP._replace(strangers=0)
 
 
+def test_a_file_from_before_turns_modes_and_rare_routes_has_none_of_them() -> None:
+    old = {name: value for name, value in PLAIN.items() if name in OLD_NUMBERS}
+    old["requests"] = [{name: value for name, value in asked.items() if name != "turns"} for asked in PLAIN["requests"]]
+    requests = tuple(asked._replace(turns=()) for asked in SETUP.requests)
+    read = setup_from_plain(old, "here")
+    assert read == SETUP._replace(requests=requests, by_priority=0, synchronous=0, left_out=RARE_ROUTES)
+    assert len(RARE_ROUTES) == 4
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -214,6 +244,27 @@ def test_a_number_with_a_default_may_be_missing() -> None:
         ({"budget": 0}, "budget must be a whole number from 1"),
         ({"depth": 5000}, "depth must be a whole number from 1 to 1,000"),
         ({"whole_items": 2}, "whole_items must be a whole number from 0 to 1"),
+        ({"synchronous": 2}, "synchronous must be a whole number from 0 to 1"),
+        ({"encoder_decoder": "yes"}, "encoder_decoder must be a whole number from 0 to 1"),
+        ({"by_priority": -1}, "by_priority must be a whole number from 0 to 1"),
+        ({"left_out": "sessions"}, "left_out must be a list of 0 to 4"),
+        ({"left_out": ["preempt"]}, "unknown route 'preempt'.*Known: reset-prefix-cache"),
+        ({"left_out": [["sessions"]]}, "unknown route"),
+        ({"requests": [{"prompt": 3, "outputs": 1, "items": [], "turns": 2}]}, "turns of .*r0 must be a list"),
+        ({"requests": [{"prompt": 3, "outputs": 1, "items": [], "turns": [{"prompt": 2}]}]}, "turn 1 lacks outputs"),
+        (
+            {
+                "requests": [
+                    {
+                        "prompt": 3,
+                        "outputs": 1,
+                        "items": [{"start": 0, "length": 3, "key": "k0", "size": 3}],
+                        "turns": PLAIN["requests"][1]["turns"],
+                    }
+                ]
+            },
+            r"r0, turn 1, item0 \[1,3\) takes 2 slots, but its key took 3",
+        ),
         ({"requests": []}, "requests must be a list of 1 to 100"),
         ({"requests": [1]}, "r0 must be an object"),
         ({"requests": [{"prompt": 3, "outputs": 1}]}, "lacks items"),

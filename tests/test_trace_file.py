@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.replay import replay, write_trace
-from outlives.invariants.trace_file import itf_path, trace_bytes
+from outlives.invariants.trace_file import describe_state, itf_path, trace_bytes
+from outlives.invariants.verdict import Step, Trace
+from outlives.model.contract import Refusal
 from outlives.model.errors import Unwritable
+from outlives.model.scheduler import initial_state
+from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup, Turn
 from outlives.model.trace import parse_trace
+from outlives.model.world import ROUTES
 from trace_samples import BEGIN, MISS_WHY, changed_meta, miss_trace, run_trace, stuck_trace
+from worlds import action
+
+SESSIONS = Setup((RequestSetup(3, 1, (), turns=(Turn(1, 1),)),), slots=1, budget=4)
 
 
 @pytest.mark.parametrize("name", ["miss", "miss.json", "miss.itf.json"])
@@ -82,7 +90,13 @@ def test_what_a_trace_says_about_its_run() -> None:
     meta = json.loads(trace_bytes(*miss_trace()))["#meta"]
     assert meta.pop("outlives")
     assert meta.pop("setup")["requests"] == [
-        {"prompt": 8, "outputs": 2, "items": [{"start": 4, "length": 2, "key": "k0", "size": 2}], "priority": 0}
+        {
+            "prompt": 8,
+            "outputs": 2,
+            "items": [{"start": 4, "length": 2, "key": "k0", "size": 2}],
+            "priority": 0,
+            "turns": [],
+        }
     ]
     assert meta == {
         "format": "outlives-trace",
@@ -95,9 +109,9 @@ def test_what_a_trace_says_about_its_run() -> None:
         "guard": "optimistic-after-advance",
         "relaxed": [],
         "reader": "checked",
-        "routes": {"closed": ["abort", "preempt"]},
+        "routes": {"closed": [route for route in sorted(ROUTES) if route != "look-ahead"]},
         "scenario": "chunk-end",
-        "policy": "fcfs",
+        "policy": "both",
         "fault": None,
         "items_anywhere": False,
         "split": False,
@@ -123,3 +137,58 @@ def test_configurations_of_every_kind_come_back() -> None:
         assert found.configuration is not None
         assert found.configuration.plain() == configuration.plain()
         assert found.divergence is None
+
+
+SESSION = (
+    "arrive(request=r0)",
+    "schedule()",
+    "accept()",
+    "reset_prefix_cache()",
+    "resume(request=r0,kept=1)",
+    "accept()",
+    "continue_session(request=r0)",
+    "schedule()",
+    "reset_encoder_cache()",
+    "accept()",
+)
+"""A reset of each cache and a second turn, none of them refused."""
+
+
+def test_turns_routes_modes_and_policy_come_back() -> None:
+    configuration = Configuration(policy="priority", synchronous=True, numbers={"turns": (2, 2), "requests": (1, 1)})
+    model = configuration.model()
+    lengths = {"r0_lead0": 1, "r0_length0": 2, "r0_outputs": 2, "r0_turn1_length": 2}
+    state = model.initial_state({**lengths, "budget": 4, "slots": 4, "routes": "all"})
+    state = state._replace(setup=state.setup._replace(left_out=("kv-load-failure",)))
+    steps = [Step(None, state)]
+    for text in SESSION:
+        after = model.next_state(steps[-1].state, action(text))
+        assert not isinstance(after, Refusal), (text, after)
+        steps.append(Step(action(text), after))
+    content = trace_bytes(Trace(steps=tuple(steps), property="GATHER-AFTER-FREE", why="as it was"), configuration)
+    meta = json.loads(content)["#meta"]
+    assert (meta["synchronous"], meta["policy"], meta["scope"]) == (
+        True,
+        "priority",
+        {"requests": [1, 1], "turns": [2, 2]},
+    )
+    assert meta["setup"]["left_out"] == ["kv-load-failure"]
+    again = replay(parse_trace(content), {"synchronous": True, "policy": "priority", "without": ("kv-load-failure",)})
+    assert again.divergence is None
+    assert [step.state for step in again.trace.steps] == [step.state for step in steps]
+    assert again.configuration is not None
+    assert again.configuration.plain() == configuration.plain()
+
+
+def test_every_state_of_a_run_has_the_same_fields() -> None:
+    """Also those that only some setups have."""
+    names: dict[str, set[str]] = {}
+    for setup in (SESSIONS, SESSIONS._replace(requests=(RequestSetup(3, 1, ()),), left_out=RARE_ROUTES)):
+        for status in ("absent", "waiting", "running", "paused", "finished"):
+            state = initial_state(setup)
+            request = state.requests[0]._replace(status=status, turn=1, frames=2)
+            shown = describe_state(state._replace(requests=(request,)))
+            names.setdefault(str(setup.left_out), set()).add(" ".join(shown["r0"]))
+    assert [len(each) for each in names.values()] == [1, 1]
+    first, second = (next(iter(each)).split() for each in names.values())
+    assert first == [*second, "drop", "discard", "turn", "lost"]
