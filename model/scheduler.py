@@ -58,6 +58,14 @@ def never_fits(setup: Setup, items: Iterable[Item]) -> bool:
     return whole and any(item.length > setup.step_limit for item in items)
 
 
+def two_sizes(setup: Setup) -> bool:
+    """Whether a key has two sizes. Refused from 0.31.0; before, the book's capacity drifted by the difference (not
+    modelled)."""
+    items = [item for asked in setup.requests for item in asked.items]
+    items += [item for asked in setup.requests for turn in asked.turns for item in turn.items]
+    return len({(item.key, item.size) for item in items}) > len({item.key for item in items})
+
+
 def initial_state(setup: Setup) -> State:
     """Nothing has arrived, the cache is empty, the pipeline too."""
     return State(
@@ -188,6 +196,8 @@ class SchedulerModel:
         asked, setup = state.setup.requests[number], state.setup
         if never_fits(setup, asked.items) or any(never_fits(setup, turn.items) for turn in asked.turns):
             return Refusal("never-fits")
+        if two_sizes(setup):
+            return Refusal("key-with-two-sizes")
         if setup.diffusion == 1 and (self.world.switches.diffusion == 0 or most_drafts(self.world, setup) == 0):
             return Refusal("never-samples")
         if setup.encoder_decoder == 1 and self.world.switches.encoder_decoder == 0:
