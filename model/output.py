@@ -96,7 +96,7 @@ def finish_request(world: World, state: State, number: int) -> State:
         counters=Counters(0, 0, 0, 0, 0),
         references=request.references,
         turn=request.turn,
-        extra=request.extra if request.references else (),
+        extra=request.extra,
     )
     requests = state.requests[:number] + (gone,) + state.requests[number + 1 :]
     return state._replace(

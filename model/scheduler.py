@@ -31,16 +31,19 @@ from .state import ABSENT, FINISHED, PAUSED, RUNNING, WAITING, Request, State
 from .worker import execute
 from .world import World
 
-__all__ = ["ALL_ACCEPTED", "SchedulerModel", "initial_state", "most_accepted"]
+__all__ = ["ALL_ACCEPTED", "OUTPUTS", "SchedulerModel", "initial_state", "most_accepted"]
 
 ALL_ACCEPTED = 1 << 30
 """More drafts than any step carries."""
+
+OUTPUTS = frozenset({"accept", "reject", "fail_kv_load"})
+"""The actions that process the oldest step."""
 
 
 def most_accepted(state: State, action: Action) -> int | None:
     """How many drafts each part of the oldest step has accepted at most by `accept` or `reject`; None where there is
     no draft to reject."""
-    if action.name == "accept":
+    if action.name in ("accept", "fail_kv_load"):
         return ALL_ACCEPTED
     drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
     return None if drafts == 0 else clamp(action.get("accepted", 0), 0, drafts - 1)

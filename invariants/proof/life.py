@@ -26,6 +26,11 @@ class Arithmetic(NamedTuple):
     preempt: Callable[[Counters, int], Counters] = lifetime.preempt
     admit: Callable[[Counters, int], Counters] = lifetime.admit
     reader_start: Callable[[int, int], int] = lifetime.reader_start
+    reset: Callable[[Counters, int], Counters] = lifetime.reset
+    fail_kv: Callable[[Counters, int, int], Counters] = lifetime.fail_kv
+    trim: Callable[[Counters, int, int, int, int], Counters] = lifetime.trim
+    end_turn: Callable[[Counters, int], Counters] = lifetime.end_turn
+    continue_turn: Callable[[Counters, int, int], Counters] = lifetime.continue_turn
 
     @classmethod
     def of(cls, rules: Any) -> "Arithmetic":
@@ -56,6 +61,18 @@ class Assumed:
     """1: a drafter that misses an item which starts past its step's window goes on (0.24.0 on); 0: it crashes, and the
     gate looks as far ahead as the drafter."""
     asynchronous: int = 1
+    encoder_reset: int = 0
+    """1: the encoder cache may be reset while requests run: safe only for readers that start where they are checked."""
+    settle_kv: int = 1
+    """1: where KV blocks failed to load, promises and references go and what is in flight is stale; 0: as released."""
+    settle_turn: int = 1
+    """1: a turn's end takes computed back to confirmed (0.31.0 on)."""
+    free_at_turn_end: int = 1
+    """1: and asks the guard once more."""
+    keep_outputs: int = 1
+    """1: a session goes on after all outputs but the last one (0.33.0 on)."""
+    trim_computed: int = 1
+    """1: tokens cut off at a stop no longer count as computed (0.33.0 on)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +136,7 @@ class Life(NamedTuple):
     counters: Counters
     """The request's counters, as the scheduler has them. A finished or aborted request counts as preempted."""
     running: int
-    """1: admitted; 0: waiting, preempted or gone."""
+    """1: admitted, or a session between two turns that holds what it has computed; 0: waiting, preempted or gone."""
     referenced: int
     """1: the request references the item's entry (the item's number is among its references)."""
     seen: int

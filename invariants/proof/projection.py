@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from outlives.model.contract import Action
 from outlives.model.lifetime import Counters, confirmed
-from outlives.model.scheduler import most_accepted
-from outlives.model.setup import Item
-from outlives.model.state import ABSENT, FINISHED, RUNNING, WAITING, Part, State, Step
+from outlives.model.scheduler import OUTPUTS, most_accepted
+from outlives.model.setup import Item, request_name
+from outlives.model.state import ABSENT, FINISHED, PAUSED, RUNNING, WAITING, Part, State, Step, items_of
 from outlives.model.world import World
 
 from .life import Flight, Life, landed
@@ -31,8 +31,11 @@ class Taken(NamedTuple):
 
 
 def projected_items(state: State, request: int) -> tuple[int, ...]:
-    """The items of the request that the abstraction covers: those whose key no other item of it has."""
-    items = state.setup.requests[request].items
+    """The items of the request that the abstraction covers: those whose key no other item of it has. Items of later
+    turns are covered once they are there; encoder-decoder models share nothing, and are not."""
+    if state.setup.encoder_decoder == 1:
+        return ()
+    items = items_of(state.setup, state.requests[request], request)
     keys = [item.key for item in items]
     return tuple(index for index, item in enumerate(items) if keys.count(item.key) == 1)
 
@@ -54,8 +57,19 @@ def _shelf_after(shelf: frozenset[str], steps: Sequence[Step]) -> frozenset[str]
     """What the worker will hold once these steps have executed: drops first, then encodes."""
     for step in steps:
         if step.executed == 0:
-            shelf = (shelf - set(step.drop)) | set(step.encode)
+            shelf = frozenset() if step.clear == 1 else (shelf - set(step.drop)) | set(step.encode)
     return shelf
+
+
+def _read_by(shelf: frozenset[str], steps: Sequence[Step], position: int) -> frozenset[str]:
+    """What the worker holds when step `position` reads: a shelf that is emptied after that step is not empty yet."""
+    return _shelf_after(shelf, (*steps[:position], steps[position]._replace(clear=0)))
+
+
+def holds_progress(state: State, request: int) -> bool:
+    """Whether the request counts as running for the relation: it runs, or is a session that holds what it computed."""
+    record = state.requests[request]
+    return record.status == RUNNING or (record.status in (PAUSED, WAITING) and record.counters.computed > 0)
 
 
 def _shelved_next(state: State, key: str) -> int:
@@ -67,7 +81,7 @@ def _shelved_next(state: State, key: str) -> int:
 
 def _counters(state: State, request: int) -> Counters:
     record = state.requests[request]
-    if record.status in (RUNNING, WAITING):
+    if record.status in (RUNNING, WAITING, PAUSED):
         return record.counters
     # A request that is gone, or has not come yet, is one that waits: nothing computed, what is in flight is stale.
     flying = sum(part.tokens for part in _parts(state.steps, request))
@@ -84,7 +98,7 @@ def _flight(world: World, state: State, request: int, key: str, position: int) -
         for other in _parts(state.steps[:position], request, live=part.live)
         if part.live == 1 or _same_admission(state, request, other, part)
     ]
-    shelf = _shelf_after(frozenset(state.shelf), state.steps[: position + 1])
+    shelf = _read_by(frozenset(state.shelf), state.steps, position)
     later = _parts(state.steps[position:], request, live=1) if part.live == 1 else [part]
     return Flight(
         active=1,
@@ -118,10 +132,10 @@ def _same_admission(state: State, request: int, earlier: Part, later: Part) -> b
 def project(world: World, state: State, request: int, item: int, tracked: int | None) -> Life:
     """The abstract state for one item of one request, following step `tracked` of those in flight (or none)."""
     asked = state.setup.requests[request]
-    subject: Item = asked.items[item]
+    subject: Item = items_of(state.setup, state.requests[request], request)[item]
     record = state.requests[request]
     counters = _counters(state, request)
-    running = int(record.status == RUNNING)
+    running = int(holds_progress(state, request))
     live = _parts(state.steps, request, live=1)
     flight = landed() if tracked is None else _flight(world, state, request, subject.key, tracked)
     return Life(
@@ -153,10 +167,20 @@ def changes(
     They are derived from what happened to the request, its step and its key; whether the numbers follow is for the tie
     to say.
     """
-    if action.name in ("accept", "reject"):
+    if action.name in OUTPUTS:
         yield from _output(before, action, after, request, tracked)
         return
-    key = before.setup.requests[request].items[item].key
+    if action.name == "reset_encoder_cache":
+        yield Taken("reset-encoder-cache", {})
+        return
+    if action.name == "continue_session":
+        if before.requests[request].status == PAUSED and after.requests[request].status == WAITING:
+            yield Taken("more-prompt", {"more": _added(before, request)})
+        return
+    if after.requests[request].status == PAUSED and before.requests[request].status == RUNNING:
+        yield Taken("turn-end", {"cut": 0})
+        return
+    key = items_of(before.setup, before.requests[request], request)[item].key
     was, now = before.requests[request], after.requests[request]
     left = after.steps[-1] if len(after.steps) > len(before.steps) else None
     part = part_of(left, request) if left is not None else None
@@ -164,8 +188,9 @@ def changes(
     has = any(entry.key == key for entry in after.book.entries)
     encoded = left is not None and key in left.encode
     omitted = after.omitted > before.omitted and action.get("omit", "") == key
-    if was.status == RUNNING and now.status != RUNNING:
-        yield Taken("preempt", {})
+    ran, runs = holds_progress(before, request), holds_progress(after, request)
+    if ran and not runs:
+        yield Taken("reset" if action.name == "reset_prefix_cache" else "preempt", {})
     if had and (not has or encoded or omitted):
         yield Taken("evict", {"spared": 0})
         had = False
@@ -177,24 +202,30 @@ def changes(
         # Planned and released again in the same pass, as far as the keys tell: another request may have planned it.
         own = not any(
             other.key == key
-            for number, asked in enumerate(before.setup.requests)
+            for number in range(len(before.requests))
             if number != request
-            for other in asked.items
+            for other in items_of(before.setup, before.requests[number], number)
         )
         choices["ahead"] = int(item in now.references or (own and has and not had))
-        if was.status == RUNNING:
+        if ran:
             yield Taken("dispatch", choices)
         else:
             yield Taken("resume", {"hit": part.start, **choices})
     elif item in now.references and item not in was.references:
         yield Taken("touch", {})
-    if now.status != RUNNING and was.status != RUNNING and item in was.references and item not in now.references:
-        yield Taken("let-go", {})
+    if now.status != RUNNING and was.status != RUNNING and item in was.references and item not in now.references:  # noqa: SIM102
+        if not (ran and not runs):
+            yield Taken("let-go", {})
+
+
+def _added(state: State, request: int) -> int:
+    """Prompt tokens of the turn that begins next."""
+    return state.setup.requests[request].turns[state.requests[request].turn].prompt
 
 
 def _overlaps(before: State, after: State, request: int, item: int, part: Part) -> bool:
     """Whether the gate looked at the item for this part and took it."""
-    subject = before.setup.requests[request].items[item]
+    subject = items_of(before.setup, before.requests[request], request)[item]
     end = part.start + part.tokens
     if subject.end <= part.start or subject.start >= end + after.setup.look_ahead:
         return False
@@ -215,14 +246,29 @@ def _output(before: State, action: Action, after: State, request: int, tracked: 
             "sampled": part.sampled,
             "own": int(tracked == 0),
         }
-        if part.live == 1:
+        failed = action.name == "fail_kv_load" and action.get("request", "") == request_name(request)
+        if failed:
+            valid = after.requests[request].counters.computed
+            yield Taken("kv-failure", {**choices, "valid": valid})
+        elif part.live == 1:
             yield Taken("live-output", choices)
         else:
             gone = before.requests[request].status in (ABSENT, FINISHED) or before.requests[request].drop == 1
             same = int(_shifted(before, after, request, tracked))
             yield Taken("stale-output", {**choices, "same": same, "dropped": int(gone)})
-    if before.requests[request].status == RUNNING and after.requests[request].status != RUNNING:
+    if after.requests[request].status == PAUSED and before.requests[request].status != PAUSED:
+        yield Taken("turn-end", {"cut": _cut(before, action, after, request)})
+    elif holds_progress(before, request) and not holds_progress(after, request):
         yield Taken("preempt", {})
+
+
+def _cut(before: State, action: Action, after: State, request: int) -> int:
+    """How many of the delivered tokens lay past the stop."""
+    part, most = part_of(before.steps[0], request), most_accepted(before, action)
+    if part is None or part.sampled == 0:
+        return 0
+    delivered = before.setup.base + min(part.drafts if most is None else most, part.drafts)
+    return before.requests[request].counters.known + delivered - after.requests[request].counters.known
 
 
 def _shifted(before: State, after: State, request: int, tracked: int | None) -> bool:

@@ -250,6 +250,70 @@ def preempt(terms: Terms, life: Life) -> Outcome:
     )
 
 
+def reset(terms: Terms, life: Life) -> Outcome:
+    """A prefix-cache reset preempts the running request. Its outputs in flight are to vanish."""
+    counters = terms.arithmetic.reset(life.counters, terms.assumed.isolate)
+    return _admission_over(life._replace(counters=counters, running=0, referenced=0, floor=0))
+
+
+def _admission_over(life: Life) -> Life:
+    """Nothing in flight is live any more."""
+    return life._replace(live_tokens=0, live_promises=0, live_drafts=0, flight=life.flight._replace(live=0))
+
+
+def fail_kv(terms: Terms, life: Life, count: int, valid: int) -> Outcome:
+    """KV blocks of the step that has just left the pipeline failed to load: its output is skipped.
+
+    Computed falls to `valid`. As released that is all; what keeps the theorem is that promises and references go and
+    that the steps in flight are no longer live (`settle_kv`).
+    """
+    if valid < 0 or valid > life.counters.known - life.base or valid > life.counters.computed:
+        return Refusal("FACT: a prefix that was to be loaded never covers the last known token")
+    counters, _ = terms.arithmetic.receive(life.counters, count, terms.assumed.isolate)
+    life = life._replace(counters=terms.arithmetic.fail_kv(counters, valid, terms.assumed.settle_kv))
+    life = life._replace(floor=lifetime.confirmed(life.counters))
+    if terms.assumed.settle_kv == 1:
+        return _admission_over(life._replace(referenced=0))
+    return life
+
+
+def end_turn(terms: Terms, life: Life, cut: int) -> Outcome:
+    """A turn of a session ends; its last `cut` tokens lie past the stop. The request keeps its references and what it
+    has computed, or waits where it was preempted and a stale output brought the end."""
+    rules = terms.arithmetic
+    stale = 1 - life.running
+    if cut < 0 or life.counters.known - cut < life.prompt:
+        return Refusal("FACT: what is cut off was delivered in this turn")
+    if life.running == 1:  # noqa: SIM102 -- each question is a decision of its own
+        if lifetime.confirmed(life.counters) < cut:
+            return Refusal("FACT: what is cut off was delivered in this turn")
+    counters = life.counters
+    if cut > 0:
+        counters = rules.trim(counters, cut, stale, terms.assumed.trim_computed, terms.assumed.asynchronous)
+    life = _admission_over(life._replace(counters=rules.end_turn(counters, terms.assumed.settle_turn)))
+    if life.running == 1:
+        life = life._replace(floor=lifetime.confirmed(life.counters))
+    if terms.assumed.settle_turn == 1:  # noqa: SIM102
+        if terms.assumed.free_at_turn_end == 1:
+            return _ask_guard(terms, life, "at-output")
+    return life
+
+
+def more_prompt(terms: Terms, life: Life, more: int) -> Outcome:
+    """The session's next turn begins, with `more` prompt tokens after the outputs that are kept."""
+    if more < 1:
+        return Refusal("nothing-to-add")
+    if life.live_tokens > 0:
+        return Refusal("FACT: nothing in flight is live between two turns")
+    counters = terms.arithmetic.continue_turn(life.counters, more, terms.assumed.keep_outputs)
+    return life._replace(counters=counters)
+
+
+def reset_encoder_cache(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
+    """The book is emptied, and the shelf after all steps dispatched so far."""
+    return life._replace(booked=0, referenced=0, shelf_next=0)
+
+
 def admit(terms: Terms, life: Life, hit: int) -> Outcome:
     """A waiting request is admitted with `hit` positions of its prefix in the KV cache."""
     if life.running == 1:
@@ -268,10 +332,13 @@ def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
     return life._replace(referenced=1, seen=1)
 
 
-def let_go(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
-    """A request that waits (a failed admission, an abort) drops what its gate had taken."""
+def let_go(terms: Terms, life: Life) -> Outcome:
+    """A request that waits (a failed admission, an abort) drops what its gate had taken: nothing of it is promised."""
     if life.running == 1:
-        return Refusal("not-waiting")
+        if life.counters.placeholders > 0:
+            return Refusal("not-waiting")
+        if terms.assumed.leaves == 0:
+            return Refusal("not-waiting")
     return life._replace(referenced=0)
 
 
@@ -352,6 +419,15 @@ TRANSITIONS: tuple[Transition, ...] = (
     ),
     Transition("preempt", (_RUNNING, Phase(preempt)), "the request is preempted; finished or aborted: and stays away"),
     Transition("resume", (Phase(admit, ("hit",)), _FLOOR, *_DISPATCH), "the request is admitted and dispatched"),
+    Transition("reset", (_RUNNING, Phase(reset)), "a prefix-cache reset preempts the request"),
+    Transition(
+        "kv-failure",
+        (Phase(take_live, (*_STEP, "own")), Phase(fail_kv, ("count", "valid"))),
+        "KV blocks of a live step failed to load; its output is skipped",
+    ),
+    Transition("turn-end", (Phase(end_turn, ("cut",)),), "a turn of a session ends"),
+    Transition("more-prompt", (Phase(more_prompt, ("more",)),), "a session goes on with more prompt"),
+    Transition("reset-encoder-cache", (Phase(reset_encoder_cache),), "the encoder cache is reset"),
     Transition("touch", (Phase(touch),), "the gate takes a reference and dispatches nothing"),
     Transition("let-go", (Phase(let_go),), "a waiting request drops its reference"),
     Transition("evict", (Phase(evict, ("spared",)),), "the entry is evicted"),
@@ -362,6 +438,7 @@ TRANSITIONS: tuple[Transition, ...] = (
 
 def transitions(assumed: Assumed) -> tuple[Transition, ...]:
     """The transitions that there are under these assumptions."""
+    without = set() if assumed.encoder_reset == 1 else {"reset-encoder-cache"}
     if assumed.leaves == 0:
-        return tuple(each for each in TRANSITIONS if each.name not in ("preempt", "stale-output"))
-    return TRANSITIONS
+        without |= {"preempt", "stale-output", "reset", "kv-failure", "turn-end"}
+    return tuple(each for each in TRANSITIONS if each.name not in without)

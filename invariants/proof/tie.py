@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import cache
 
 from outlives.model.contract import Action, Refusal
+from outlives.model.scheduler import OUTPUTS
 from outlives.model.setup import Item, RequestSetup, Setup, request_name
-from outlives.model.state import FINISHED, State
+from outlives.model.state import FINISHED, State, items_of
 from outlives.model.world import World
 
 from .extract import leaves
@@ -35,8 +36,16 @@ def terms_of(world: World, setup: Setup) -> Terms:
         reader=world.reader,
         isolate=world.switches.isolate_stale,
         tolerate=world.switches.tolerate_look_ahead,
-        early_resume=int(world.opens("reset-prefix-cache") or world.opens("sessions") or world.opens("kv-load-failure")),
+        early_resume=int(
+            world.opens("reset-prefix-cache") or world.opens("sessions") or world.opens("kv-load-failure")
+        ),
         asynchronous=setup.asynchronous,
+        encoder_reset=1,
+        settle_kv=world.switches.settle_kv_failure,
+        settle_turn=world.switches.settle_turn,
+        free_at_turn_end=world.switches.free_at_turn_end,
+        keep_outputs=world.switches.keep_outputs,
+        trim_computed=world.switches.trim_computed,
     )
     guard = replace(world.guard, condition=world.condition)
     return Terms(guard=guard, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
@@ -73,7 +82,7 @@ def untied(world: World, before: State, action: Action, after: State) -> Iterato
         return
     terms = terms_of(world, before.setup)
     yield from _reader_strays(world, before, action, after)
-    processed = 1 if action.name in ("accept", "reject") else 0
+    processed = 1 if action.name in OUTPUTS and len(after.steps) < len(before.steps) else 0
     for request in range(len(before.requests)):
         for item in projected_items(before, request):
             for tracked in _worth_tracking(before, after, request):
@@ -112,7 +121,10 @@ def _ignored(
     ignored = _GHOSTS if "A2" in world.relaxed else _GHOSTS | {"seen"}
     if world.reader != "true":
         ignored |= {"flight.true_start"}  # the model only keeps it for readers that use it
-    if after.omitted > before.omitted and action.get("omit", "") != before.setup.requests[request].items[item].key:
+    if (
+        after.omitted > before.omitted
+        and action.get("omit", "") != items_of(before.setup, before.requests[request], request)[item].key
+    ):
         ignored |= {"omitted"}  # the encode of another key was left out
     if after.requests[request].status == FINISHED:
         ignored |= {"counters.known", "seen"}  # the model forgets what a finished request knew
@@ -134,7 +146,7 @@ def _probe(requests: int) -> Setup:
 
 def _reader_strays(world: World, before: State, action: Action, after: State) -> Iterator[str]:
     """The step that executes with this action begins to read within its allowance: lowest <= begin <= start."""
-    if action.name not in ("accept", "reject", "execute") or not before.steps:
+    if action.name not in (*OUTPUTS, "execute") or not before.steps:
         return
     at = next((index for index, step in enumerate(before.steps) if step.executed == 0), None)
     if at is None or (action.name == "execute" and len(after.steps) <= at):
