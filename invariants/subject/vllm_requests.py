@@ -6,7 +6,7 @@ Belongs here: one function per action that is no pass, no output and no rare rou
 from typing import TYPE_CHECKING
 
 from outlives.model.contract import Action, Refusal
-from outlives.model.scheduler import never_fits
+from outlives.model.scheduler import never_fits, two_sizes
 from outlives.model.setup import clamp, request_name
 from outlives.model.state import FINISHED, PAUSED, RUNNING, WAITING
 
@@ -30,6 +30,8 @@ def arrive(subject: "VllmSubject", action: Action) -> Refusal | None:
     setup, asked = subject.setup, subject.setup.requests[number]
     if any(never_fits(setup, items) for items in (asked.items, *(turn.items for turn in asked.turns))):
         return Refusal("never-fits")
+    if two_sizes(setup):
+        return Refusal("key-with-two-sizes")
     if setup.diffusion == 1 and (setup.drafts == 0 or not subject.release.diffusion):
         return Refusal("never-samples")
     if setup.encoder_decoder == 1 and "EncoderDecoderCacheManager" not in subject.release.classes:
