@@ -12,6 +12,7 @@ from outlives.model.world import World
 
 from .configuration import Configuration
 from .explore import Exploration
+from .scope_choice import Scopes
 from .situations import ROUTE_SITUATIONS, is_situation, routes_not_taken
 from .verdict import Result, Verdict
 
@@ -136,9 +137,17 @@ def told_routes(taken: Mapping[str, Sequence[str]], found: Searches) -> dict[str
     return told
 
 
-def order_of_arrivals(configuration: Configuration) -> list[str]:
-    """A line where the order of arrivals was fixed and that is no sound reduction."""
-    if configuration.scope().requests == 1 or configuration.arrivals == "any" or configuration.policy == "fcfs":
+def order_of_arrivals(configuration: Configuration, scopes: Scopes | None = None) -> list[str]:
+    """A line where the order of arrivals was fixed and that is no sound reduction: several requests under priority.
+
+    `scopes` are all that was visited; None: whatever the configuration draws.
+    """
+    if scopes is None:
+        risky = configuration.scope().requests > 1 and configuration.policy != "fcfs"
+    else:
+        setups = [state.setup for states in scopes.values() for state in states]
+        risky = any(len(setup.requests) > 1 and setup.by_priority == 1 for setup in setups)
+    if configuration.arrivals == "any" or not risky:
         return []
     return ["requests of equal priority that arrive in another order than they are numbered: --arrivals any"]
 

@@ -5,7 +5,7 @@ are visited is in `scope_choice`, how states are found in the package `explore`;
 reporter.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import time
@@ -155,7 +155,7 @@ def _report(run: ExploreRun, world: World) -> Run:
     unvisited = [name for name in run.scopes if name not in run.found and name not in run.lost]
     situations, _ = summed(run.found)
     complete = len(run.found) == len(run.scopes) and all(found.complete for found in run.found.values())
-    missing = routes_not_taken(world, situations, look_ahead=_ahead(run)) if complete else ()
+    missing = _open_here(run, world, situations) if complete else ()
     return Run(
         title=run.configuration.title(),
         results=tuple(sorted(run.rows, key=lambda row: row.verdict is Verdict.DISAGREE)),
@@ -164,7 +164,7 @@ def _report(run: ExploreRun, world: World) -> Run:
             *stopped_scopes(run.found),
             *(f"scope {name}: {why}" for name, why in run.lost.items()),
             *(f"scope {name}: not begun" for name in unvisited),
-            *order_of_arrivals(run.configuration),
+            *order_of_arrivals(run.configuration, run.scopes),
         ),
         not_reached=(
             *never_fired(run.found),
@@ -187,11 +187,17 @@ def _report(run: ExploreRun, world: World) -> Run:
 
 def routes_of_scopes(run: ExploreRun, world: World) -> dict[str, list[str]]:
     """Open route -> the scopes in which it was taken."""
-    return routes_taken(world, run.found, look_ahead=_ahead(run))
+    taken = routes_taken(world, run.found, look_ahead=True)
+    return {route: taken[route] for route in _open_here(run, world, {})}
 
 
-def _ahead(run: ExploreRun) -> bool:
-    return any(state.setup.look_ahead for states in run.scopes.values() for state in states)
+def _open_here(run: ExploreRun, world: World, met: Mapping[str, int]) -> list[str]:
+    """The routes that are open in a scope of this run, and of which no situation was met. Most scopes leave rare routes
+    out; a run of those alone says nothing of them, and need not."""
+    setups = [state.setup for states in run.scopes.values() for state in states]
+    ahead = any(setup.look_ahead for setup in setups)
+    routes = routes_not_taken(world, met, look_ahead=ahead)
+    return [route for route in routes if any(world.opens(route, setup) for setup in setups)]
 
 
 def _violations(run: ExploreRun, world: World) -> Iterator[Violation]:

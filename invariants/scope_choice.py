@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
+from outlives.model.contract import Argument
 from outlives.model.errors import Contradiction, UnknownName
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
@@ -68,7 +69,7 @@ def chosen_scopes(
     return scopes
 
 
-def _numbers(configuration: Configuration, own: Mapping[str, int]) -> Iterator[Mapping[str, int]]:
+def _numbers(configuration: Configuration, own: Mapping[str, Argument]) -> Iterator[Mapping[str, Argument]]:
     given = {
         {"items": "r0_items", "turns": "r0_turns"}.get(name, name): range(low, high + 1)
         for name, (low, high) in configuration.numbers.items()

@@ -1,16 +1,18 @@
 """Which setups an exhaustive run visits, and several scopes' searches as one answer."""
 
 import pytest
-from outlives.invariants.combined import combined, stopped_scopes, summed
+from outlives.invariants.combined import combined, order_of_arrivals, routes_taken, stopped_scopes, summed, told_routes
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import Bounds, Exploration, explore
+from outlives.invariants.jobs import subject_model
 from outlives.invariants.scope_choice import chosen_scopes
 from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model.errors import Contradiction
-from worlds import fixed
+from outlives.model.world import ROUTES
+from worlds import world
 
-FITTING = [scope.name for scope in NAMED_SCOPES if scope.requests == 1]
+FITTING = [scope.name for scope in NAMED_SCOPES]
 
 
 def test_without_every_number_a_scope_is_one_setup_with_the_nearest_numbers() -> None:
@@ -49,7 +51,8 @@ def test_a_scenario_is_its_small_equivalent_either_way() -> None:
 
 def searches(profile: str = "repaired", **bounds: int) -> dict[str, Exploration]:
     chosen = chosen_scopes(Configuration(), ["adjacent-items", "last-chunk"])
-    model = fixed(profile, *(state.setup for states in chosen.values() for state in states))
+    about = Configuration(profile=profile)
+    model = subject_model(about, about.world())
     return {name: explore(model, initial=states, bounds=Bounds(**bounds)) for name, states in chosen.items()}
 
 
@@ -93,3 +96,28 @@ def test_a_stopped_scope_says_how_far_at_what_rate_and_what_is_left() -> None:
 def test_what_only_counts_has_no_row() -> None:
     found = searches()
     assert "PROGRESS" not in [row.property for row in combined(found, list(found), ["PROGRESS"])]
+
+
+def test_each_open_route_names_the_scopes_that_take_it() -> None:
+    found = searches()
+    taken = routes_taken(world(), found, look_ahead=True)
+    assert list(taken) == list(ROUTES)
+    assert taken["preempt"] == taken["abort"] == ["adjacent-items", "last-chunk"]
+    assert taken["look-ahead"] == ["adjacent-items"], "the other has no look-ahead"
+    assert taken["sessions"] == [], "both have one turn"
+    assert "abort" not in routes_taken(world(closed=("abort",)), found, look_ahead=True)
+    assert "look-ahead" not in routes_taken(world(), found, look_ahead=False)
+    told = told_routes(taken, found)
+    assert (told["abort"], told["look-ahead"], told["sessions"]) == ("in every one", "in adjacent-items", "in none")
+    three = told_routes({"abort": list(found)}, {**found, "another": found["last-chunk"]})
+    assert three == {"abort": "in every one but another"}
+
+
+def test_a_fixed_order_of_arrivals_is_said_where_it_is_no_sound_reduction() -> None:
+    several = {"requests": (2, 2)}
+    assert order_of_arrivals(Configuration(numbers=several))
+    assert not order_of_arrivals(Configuration(numbers=several, policy="fcfs"))
+    assert not order_of_arrivals(Configuration(numbers=several, arrivals="any"))
+    urgent = Configuration(policy="priority")
+    assert not order_of_arrivals(urgent, chosen_scopes(urgent, ["last-chunk"])), "one request"
+    assert order_of_arrivals(urgent, chosen_scopes(urgent, ["rivals"]))

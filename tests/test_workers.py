@@ -188,9 +188,9 @@ FAULTS = Path(__file__).parent / "faults.py"
 @pytest.mark.parametrize(
     "command",
     [
-        ("check", "--settings", "quick"),
-        ("check", "--settings", "quick", "--fault", f"{FAULTS}:keep_references"),
-        ("explore", "--profile", "0.24.0"),
+        ("check", "--cases", "40", "--scenario", "gap-one", "--profile", "0.24.0"),
+        ("check", "--cases", "40", "--scenario", "chunk-end", "--fault", f"{FAULTS}:keep_references"),
+        ("explore", "--profile", "0.24.0", "--scope", "adjacent-items", "--scope", "last-chunk", "--scope", "rivals"),
         ("explore", "--scope", "tight-cache", "--scope", "two-at-once", "--states", "500", "--property", "PROGRESS"),
     ],
     ids=["check", "fault", "explore", "bounded"],
@@ -290,7 +290,7 @@ def begun(folder: Path, *arguments: str) -> "tuple[subprocess.Popen[str], list[i
     while len(children(process.pid)) < 2 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
     working = list(children(process.pid))
-    while min(map(worked, working), default=9) < 3 and process.poll() is None and time.monotonic() < until:
+    while min(map(worked, working), default=9) < 2 and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
     return process, working
 
@@ -304,7 +304,7 @@ def gone(processes: Sequence[int]) -> bool:
 
 
 LONG = ("--slots", "3..5", "--drafts", "1..3", "--depth", "3")
-CHECK = ("check", "--settings", "nightly", "--engine", "machine", "--engine", "proof")
+CHECK = ("check", "--settings", "nightly", "--engine", "machine", "--engine", "exhaustive")
 EXPLORE = ("explore", "--scope", "three-in-flight", "--scope", "tight-cache", "--slots", "4..9", "--budget", "3..9",
            "--drafts", "0..3", "--depth", "3..4")  # fmt: skip
 
