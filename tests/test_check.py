@@ -77,6 +77,21 @@ def test_only_what_is_asked_is_judged_and_the_rest_is_said(run: Run) -> None:
     assert {"engine exhaustive: not asked", "engine proof: not asked"} <= set(done.object["not_covered"])
 
 
+def test_a_scope_too_large_says_how_far_it_got_and_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outlives.invariants.check._SCOPE_STATES", {"ci": 50})
+    done = run("check", "--scenario", "gap-one", "--engine", "exhaustive", "--json")
+    assert done.status == 3
+    (line,) = [line for line in done.object["not_covered"] if line.startswith("scope ")]
+    assert line.startswith("scope gap-one (small): stopped by the bound of 50 states at depth ")
+    assert " states/s; left: at least the " in line
+
+
+def test_each_open_route_names_the_scopes_that_take_it(run: Run) -> None:
+    done = run("check", "--scenario", "gap-one", "--engine", "exhaustive", "--json")
+    assert done.object["routes"] == {"look-ahead": ["gap-one (small)"]}, "a scenario closes the others"
+    assert done.object["provenance"]["open routes and the scopes that take them"] == {"look-ahead": "in every one"}
+
+
 # --- what a violation tells -------------------------------------------------------------------------------------------
 
 
