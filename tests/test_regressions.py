@@ -6,6 +6,7 @@ The four regression tests of #45347 stand here as well, as model traces and as t
 import json
 import re
 import tomllib
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,13 @@ from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import breadth_first
 from outlives.invariants.proof.cells import COLUMNS, cell
 from outlives.invariants.replay import Replay, replay
+from outlives.invariants.scope_choice import chosen_scopes
 from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Refusal
 from outlives.model.lifetime import Counters, guard_named
 from outlives.model.profiles import PROFILES
+from outlives.model.setup import PLAIN, RARE_ROUTES
 from outlives.model.state import RUNNING, State
 from outlives.model.trace import parse_trace
 from regressions.record import CASES, DATE
@@ -58,7 +61,10 @@ def test_it_happens_again(name: str) -> None:
     assert again.recorded.property_name == told["property"]
     assert len(again.recorded.steps) - 1 == told["actions"]
     assert again.outcome == told["verdict"]
-    assert again.divergence is None
+    if "differs" in told:  # the model has come nearer to the released schedulers since
+        assert told["differs"] in str(again.divergence)
+    else:
+        assert again.divergence is None
     expected = {told["property"], *told.get("also", ())} if told["verdict"] == "violated again" else set()
     assert {found.property for found in again.violations} == expected
 
@@ -67,6 +73,14 @@ def test_it_happens_again(name: str) -> None:
 def test_the_same_actions_hold_with(name: str, at: int) -> None:
     again = changed(name, EXPECTED[name]["passes_with"][at])
     assert again.outcome == "passes", again.violations
+
+
+@pytest.mark.parametrize("name", [name for name, told in EXPECTED.items() if "again_with" in told])
+def test_the_same_actions_are_wrong_with(name: str) -> None:
+    for members in EXPECTED[name]["again_with"]:
+        again = changed(name, members)
+        assert again.outcome == "violated again"
+        assert again.divergence is None
 
 
 # --- #38907: scheduled but not executed -------------------------------------------------------------------------------
@@ -151,6 +165,29 @@ def test_its_start_state_is_reached_where_placeholders_survive_a_preemption() ->
     between = [state for state in found for c in (state.requests[0].counters,) if c.computed - c.placeholders < 5]
     assert any(state.requests[0].counters.computed >= 5 for state in between)
     assert in_prefill_and_promised(reached(fixed("0.24.0", numbers._replace(depth=2)))) == []
+
+
+@pytest.mark.parametrize("profile", ["0.24.0", "0.33.0", "repaired"])
+def test_its_start_state_is_reached_where_a_kv_load_fails(profile: str) -> None:
+    """The seed: item [50,150), prompt 250, computed 151 or 153 with 4 placeholders. Scaled down to item [2,5), prompt
+    10: a failed step keeps its promises in every release, while computed falls into the prompt, to the item's end."""
+    numbers = setup([(2, 5)], 10, slots=3, budget=4, drafts=1)
+    closed = reached(fixed(profile, numbers, closed=("kv-load-failure",)))
+    assert len(closed) > 1_000
+    assert in_prefill_and_promised(closed) == []
+    others = tuple(route for route in RARE_ROUTES if route != "kv-load-failure")
+    opened = reached(fixed(profile, numbers._replace(left_out=others)))
+    held = {
+        (c.computed, c.placeholders)
+        for state in in_prefill_and_promised(opened)
+        for c in (state.requests[0].counters,)
+        if c.computed - c.placeholders < 5 <= c.computed and state.requests[0].references
+    }
+    assert len(opened) > len(closed)
+    assert ({(5, 1), (6, 3)} <= held) == (profile != "repaired")
+    assert ({(6, 4), (8, 4)} <= held) == (profile == "0.33.0")  # a padded admission promises two more
+    if profile == "repaired":
+        assert held == set()
 
 
 def test_unchanged_without_speculative_decoding() -> None:
@@ -275,12 +312,21 @@ def test_every_profile_is_in_the_list() -> None:
     assert list(FOUND) == list(PROFILES)
 
 
+def plain_scopes(configuration: Configuration) -> Iterator[tuple[State, ...]]:
+    """The named scopes of one request without rare routes and modes, two steps in flight."""
+    about = {scope.name: scope.mode for scope in NAMED_SCOPES}
+    for name, initial in chosen_scopes(configuration).items():
+        if about[name] == PLAIN:
+            yield initial
+
+
 @pytest.mark.parametrize("profile", FOUND)
 def test_what_the_exhaustive_engine_finds_of_each_release(profile: str) -> None:
-    model = Configuration(profile=profile).model()
+    numbers = {"requests": (1, 1), "turns": (1, 1), "depth": (2, 2)}
+    configuration = Configuration(profile=profile, policy="fcfs", without=RARE_ROUTES, numbers=numbers)
     found: dict[str, int] = {}
-    for scope in NAMED_SCOPES:
-        search = breadth_first(model, initial=(model.initial_state(scope.numbers),))
+    for initial in plain_scopes(configuration):
+        search = breadth_first(configuration.model(), initial=initial)
         assert search.complete
         for name, trace in search.traces.items():
             found[name] = min(found.get(name, 99), len(trace.actions))

@@ -8,7 +8,7 @@ from outlives.model.contract import Action, Range, Refusal
 from outlives.model.lifetime import GUARDS
 from outlives.model.profiles import PROFILES
 from outlives.model.scheduler import SchedulerModel, initial_state
-from outlives.model.setup import Item, RequestSetup, Scope, Setup, key_name
+from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Scope, Setup, key_name
 from outlives.model.state import State
 from outlives.model.world import Rules, World
 
@@ -20,11 +20,13 @@ def setup(
     outputs: int = 2,
     slots: int = 8,
     budget: int = 8,
+    left_out: tuple[str, ...] = RARE_ROUTES,
     **numbers: int,
 ) -> Setup:
-    """One request with items [start, end) of distinct keys; an item takes as many slots as it has tokens."""
+    """One request with items [start, end) of distinct keys; an item takes as many slots as it has tokens. Rare routes
+    are taken only where `left_out` does not name them."""
     made = tuple(Item(start, end - start, key_name(at), end - start) for at, (start, end) in enumerate(items))
-    return Setup((RequestSetup(prompt, outputs, made),), slots, budget, **numbers)
+    return Setup((RequestSetup(prompt, outputs, made),), slots, budget, left_out=left_out, **numbers)
 
 
 def world(profile: str = "repaired", *, guard: str | None = None, rules: Rules | None = None, **fields: Any) -> World:
