@@ -18,7 +18,8 @@ from .interrupt import ctrl_c_noticed, was_pressed
 __all__ = ["main"]
 
 _NUMBERS = (
-    ("requests", "requests in the model, 1 (default) to 3"),
+    ("requests", "requests in the model, 1 to 3 (default 2)"),
+    ("turns", "turns of a request, 1 to 4: a session has more than 1"),
     ("items", "items per request"),
     ("slots", "slots of the encoder cache"),
     ("drafts", "most draft tokens per decode step"),
@@ -28,6 +29,13 @@ _NUMBERS = (
     ("chunk-cap", "most tokens of one request per step; 0: no cap"),
     ("look-ahead", "positions that the drafter reads past its window"),
 )
+
+_MODES = (
+    ("synchronous", "nothing is promised; --depth pipeline stages"),
+    ("diffusion", "a step samples nothing beside its drafts"),
+    ("encoder-decoder", "no sharing; all items at a request's start"),
+)
+"""Of these modes is every run where they are given; none given, each is drawn now and then."""
 
 _EXIT = """exit status: 0 good, 1 violated, 2 usage or input, 3 unknown or budget, 4 vacuous, 5 engines disagree,
 130 interrupted"""
@@ -175,15 +183,15 @@ def _command(commands: "argparse._SubParsersAction[_Parser]", name: str, phrase:
 
 def _subject_options(parser: argparse.ArgumentParser) -> None:
     subject = parser.add_argument_group("the scheduler")
-    subject.add_argument("--profile", metavar="NAME", help="a release, repaired (default), or path.py:name of your own")
+    subject.add_argument("--profile", metavar="NAME", help="a release, repaired (default), or path.py:name")
     subject.add_argument("--guard", metavar="NAME", help="the free condition, instead of the profile's")
     subject.add_argument("--fault", metavar="PATH.py:NAME", help="plant a fault: a function from Rules to Rules")
     subject.add_argument("--relax", metavar="A1,A3", help="relaxed assumptions, of A1 to A4")
     subject.add_argument("--reader", metavar="WHERE", help="where a worker starts to read: checked, true or any")
     subject.add_argument("--without", action="append", metavar="ROUTE", help="close a route; repeatable")
-    subject.add_argument(
-        "--policy", metavar="NAME", help="fcfs (default) or priority: who is served and who is a victim"
-    )
+    subject.add_argument("--policy", metavar="NAME", help="fcfs, priority, or both (default)")
+    for name, phrase in _MODES:
+        subject.add_argument(f"--{name}", action="store_true", help=f"mode: {phrase}")
     subject.add_argument("--scenario", metavar="NAME", help="a fixed point (see outlives scenarios)")
     subject.add_argument("--items-anywhere", action="store_true", help="items may reach past the prompt")
     subject.add_argument("--split", action="store_true", help="execute and process as two actions")

@@ -29,6 +29,7 @@ __all__ = ["run_command"]
 
 _NUMBER_OPTIONS = (
     "requests",
+    "turns",
     "items",
     "slots",
     "drafts",
@@ -79,7 +80,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
             raise Contradiction("--relax names no assumption; write for example --relax A1,A3.")
     if options.without:
         given["without"] = tuple(dict.fromkeys(options.without))
-    for name in ("items_anywhere", "split"):
+    for name in ("items_anywhere", "split", "synchronous", "diffusion", "encoder_decoder"):
         if getattr(options, name):
             given[name] = True
     if getattr(options, "property", None):

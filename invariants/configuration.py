@@ -97,13 +97,50 @@ class Configuration:
             if self.numbers:
                 names = ", ".join("--" + name.replace("_", "-") for name in self.numbers)
                 raise Contradiction(f"scenario {scenario.name} fixes its numbers; drop {names}.")
+            if self.mode() != PLAIN:
+                modes = ", ".join(f"--{word}" for word in self.mode().split("+"))
+                raise Contradiction(f"scenario {scenario.name} is about the usual mode; drop {modes}.")
+        self._check_modes()
         if self.guard is not None:
             guard_named(self.guard)
         for name, (low, high) in _MOST.items():
             asked = self.numbers.get(name)
             if asked is not None and asked[1] > high:
                 raise OutOfRange(f"--{name}", asked[1], low, high)
+            if asked is not None and asked[0] < low and name in ("requests", "turns"):
+                raise OutOfRange(f"--{name}", asked[0], low, high)
         check_scope(self.scope())
+
+    def _check_modes(self) -> None:
+        """Refuse modes that contradict each other or the numbers."""
+        drafts, turns = self.numbers.get("drafts"), self.numbers.get("turns")
+        if self.diffusion and drafts is not None and drafts[1] == 0:
+            raise Contradiction("--diffusion and --drafts 0 contradict: a diffusion model samples nothing beside its "
+                                "drafts, so that no request would ever get an output. Give at least 1.")  # fmt: skip
+        if self.encoder_decoder and self.diffusion:
+            raise Contradiction("--encoder-decoder and --diffusion contradict: no model is both. Drop one of them.")
+        if self.encoder_decoder and self.items_anywhere:
+            raise Contradiction("--encoder-decoder and --items-anywhere contradict: such a model reads all its items "
+                                "at the first position of the prompt. Drop one of them.")  # fmt: skip
+        if turns is not None and turns[0] > 1:
+            if self.encoder_decoder:
+                raise Contradiction("--encoder-decoder and --turns of more than 1 contradict: a second turn would "
+                                    "begin its items after the first position. Let --turns begin at 1.")  # fmt: skip
+            if "sessions" in self.without:
+                raise Contradiction("--without sessions and --turns of more than 1 contradict: a session is what has "
+                                    "more turns. Drop one of them.")  # fmt: skip
+
+    def _check_release(self, profile: Profile) -> None:
+        """Refuse modes and turns that the release does not have."""
+        turns = self.numbers.get("turns", (1, 1))
+        for asked, switch, option, without in (
+            (self.diffusion, "diffusion", "diffusion", "knows no diffusion models (released from 0.24.0 on)"),
+            (self.encoder_decoder, "encoder_decoder", "encoder-decoder",
+             "has no cache manager for such models (released from 0.13.0 on)"),
+            (turns[0] > 1, "sessions", "turns of more than 1", "has no sessions (released from 0.15.0 on)"),
+        ):  # fmt: skip
+            if asked and getattr(profile.switches, switch) == 0:
+                raise Contradiction(f"--{option}: profile {self.profile} {without}.")
 
     @property
     def relaxed(self) -> frozenset[str]:
@@ -158,6 +195,7 @@ class Configuration:
     def world(self) -> World:
         """The scheduler under its assumptions."""
         profile = self.subject()
+        self._check_release(profile)
         scenario = self.scenario_record()
         closed = frozenset(self.without) | (scenario.closed if scenario is not None else frozenset())
         return World(

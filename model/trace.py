@@ -245,9 +245,8 @@ def setup_from_plain(plain: Any, where: str) -> Setup:
     }
     requests = _list(fields["requests"], 1, MOST_REQUESTS, f"{at}'s requests")
     asked = tuple(_request(request, f"{at}'s request r{place}") for place, request in enumerate(requests))
-    # A file that is older than the rare routes takes none of them.
-    rare = plain.get("left_out", list(RARE_ROUTES))
-    left_out = tuple(_list(rare, 0, len(RARE_ROUTES), f"{at}'s left_out"))
+    # A file that is older than the rare routes takes none of them, which is the default.
+    left_out = tuple(_list(_from_default(fields["left_out"]), 0, len(RARE_ROUTES), f"{at}'s left_out"))
     for route in left_out:
         if route not in RARE_ROUTES:
             raise BadTrace(f"{at}: {UnknownName('route', str(route), RARE_ROUTES)}")

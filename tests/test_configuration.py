@@ -92,6 +92,19 @@ def test_numbers_replace_the_ranges_of_their_names_and_no_others() -> None:
         ({"relax": ("A3",), "reader": "checked"}, Contradiction),
         ({"scenario": "gap-one", "numbers": {"slots": (1, 1)}}, Contradiction),
         ({"scenario": "gap-one", "items_anywhere": True}, Contradiction),
+        ({"scenario": "gap-one", "synchronous": True}, Contradiction),
+        ({"diffusion": True, "numbers": {"drafts": (0, 0)}}, Contradiction),
+        ({"diffusion": True, "encoder_decoder": True}, Contradiction),
+        ({"diffusion": True, "profile": "0.20.0"}, Contradiction),
+        ({"encoder_decoder": True, "items_anywhere": True}, Contradiction),
+        ({"encoder_decoder": True, "numbers": {"turns": (2, 2)}}, Contradiction),
+        ({"encoder_decoder": True, "profile": "0.12.0"}, Contradiction),
+        ({"without": ("sessions",), "numbers": {"turns": (2, 3)}}, Contradiction),
+        ({"profile": "0.13.0", "numbers": {"turns": (2, 2)}}, Contradiction),
+        ({"numbers": {"turns": (0, 1)}}, OutOfRange),
+        ({"numbers": {"turns": (1, 5)}}, OutOfRange),
+        ({"numbers": {"requests": (0, 0)}}, OutOfRange),
+        ({"numbers": {"depth": (0, 2)}}, OutOfRange),
         ({"numbers": {"slots": (3, 2)}}, OutOfRange),
         ({"numbers": {"slots": (-1, 2)}}, OutOfRange),
         ({"numbers": {"slots": (0, 1 << 60)}}, OutOfRange),
@@ -106,6 +119,27 @@ def test_what_cannot_hold_is_refused(fields: dict[str, Any], error: type[Outlive
         Configuration(**fields).world()
 
 
-@pytest.mark.parametrize(("name", "most"), [("items", 8), ("depth", 8), ("drafts", 64), ("slots", 1_000_000)])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"diffusion": True, "numbers": {"drafts": (0, 2)}},
+        {"encoder_decoder": True, "synchronous": True, "numbers": {"turns": (1, 2)}},
+        {"without": ("sessions",), "numbers": {"turns": (1, 2)}},
+        {"profile": "0.11.0", "numbers": {"turns": (1, 2)}},
+        {"policy": "priority", "synchronous": True, "numbers": {"turns": (2, 4), "requests": (3, 3)}},
+    ],
+    ids=str,
+)
+def test_modes_and_turns_that_can_hold_together_come_back(fields: dict[str, Any]) -> None:
+    asked = Configuration(**fields)
+    again = Configuration.from_plain(asked.plain())
+    assert (again.plain(), again.world(), again.scope()) == (asked.plain(), asked.world(), asked.scope())
+    for name in ("synchronous", "diffusion", "encoder_decoder"):
+        assert getattr(asked.model().initial_state({}).setup, name) == fields.get(name, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("turns", 4), ("items", 8), ("depth", 8), ("drafts", 64), ("slots", 1_000_000)]
+)
 def test_the_most_that_is_allowed_is_allowed(name: str, most: int) -> None:
     assert getattr(Configuration(numbers={name: (1, most)}).scope(), name) == Range(1, most)

@@ -64,7 +64,7 @@ UNFIT: dict[str, tuple[Callable[[], Recorded], str]] = {
         "made with policy fcfs, but the setup's by_priority is 1",
     ),
     "turns of another setup": (
-        lambda: changed_meta(scenario=None, scope={"turns": [2, 2]}),
+        lambda: changed_meta(scenario=None, routes={"closed": []}, scope={"turns": [2, 2]}),
         "from another scope: turns is 1 in its setup, but 2 to 2 in its scope",
     ),
     "two sizes of a key": (
@@ -135,7 +135,7 @@ def _old(root: dict[str, Any]) -> None:
     root["#meta"].update(routes={"closed": ["abort", "preempt"]}, policy="fcfs")
     for state in root["states"]:
         for name in ("drop", "discard"):
-            del state["r0"][name]
+            state["r0"].pop(name, None)
 
 
 def test_a_file_from_before_turns_modes_and_rare_routes_replays() -> None:

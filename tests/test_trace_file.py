@@ -20,7 +20,7 @@ from outlives.model.world import ROUTES
 from trace_samples import BEGIN, MISS_WHY, changed_meta, miss_trace, run_trace, stuck_trace
 from worlds import action
 
-SESSIONS = Setup((RequestSetup(3, 1, (), turns=(Turn(1, 1),)),), slots=1, budget=4)
+SESSIONS = Setup((RequestSetup(3, 1, (), turns=(Turn(1, 1),)),), slots=1, budget=4, left_out=())
 
 
 @pytest.mark.parametrize("name", ["miss", "miss.json", "miss.itf.json"])
