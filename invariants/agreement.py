@@ -44,7 +44,8 @@ def broken_by_itself(world: World) -> str:
     """Which assumption of the proof the profile breaks by itself, and how; empty where it keeps them all.
 
     A2 and A3: releases before 0.24.0 whose gate overlooks what the drafter's look-ahead reads. A4: under the priority
-    policy no release tells the book that a victim's planned encodes were withdrawn.
+    policy no release tells the book that a victim's planned encodes were withdrawn. Beside them what the relation does
+    not describe: outputs that a reset discards by count, turns that end with computed ahead of the truth.
     """
     switches = world.switches
     looks = switches.gate_look_ahead == 1 and switches.gate_shortcut == 0 and switches.whole_cut_look_ahead == 1
@@ -52,6 +53,10 @@ def broken_by_itself(world: World) -> str:
         return "its gate overlooks what its drafter reads, so it breaks A2 and A3"
     if world.policy != "fcfs" and switches.take_back_encodes == 0:
         return "the book keeps what a victim of the same pass had planned to encode, so it breaks A4"
+    if world.opens("reset-prefix-cache") and switches.isolate_stale == 0:
+        return "its prefix-cache reset discards outputs by count, which the proved relation does not describe"
+    if world.opens("sessions") and switches.settle_turn == 0:
+        return "its turns end with computed ahead of confirmed, which the proved relation does not describe"
     return ""
 
 

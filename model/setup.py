@@ -116,8 +116,9 @@ class Setup(NamedTuple):
     """1: a step samples nothing beside its drafts."""
     encoder_decoder: int = 0
     """1: an encoder-decoder model (Whisper): no sharing, all items at computed = 0."""
-    left_out: tuple[str, ...] = ()
-    """Routes that are not taken in this run, though they may be open: a run that takes few goes further along them."""
+    left_out: tuple[str, ...] = RARE_ROUTES
+    """Rare routes that are not taken in this run, though they may be open: a run that takes few goes further along
+    them."""
 
     @property
     def asynchronous(self) -> int:
@@ -204,7 +205,7 @@ class Scope(NamedTuple):
     """Turns of a request: more than 1 is a resumable session."""
     by_priority: Range = Range(0, 0)
     """0: first come, first served; 1: the priority policy."""
-    routes: tuple[str, ...] = (ALL_ROUTES,)
+    routes: tuple[str, ...] = (PLAIN_ROUTES,)
     """The sets of rare routes that are drawn from: `all`, `usual` (none of them), or names of `RARE_ROUTES` joined by
     `+`."""
     modes: tuple[str, ...] = (PLAIN,)

@@ -11,6 +11,7 @@ from outlives.invariants.explore import Bounds, breadth_first
 from outlives.invariants.machine import random_walk
 from outlives.invariants.proof.tie import untied
 from outlives.invariants.report import explain
+from outlives.invariants.scope_choice import chosen_scopes
 from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.model.contract import Range
 from outlives.model.errors import UnknownName
@@ -146,7 +147,11 @@ def test_steps_of_many_requests_are_steps_of_the_proved_relation(policy: str, re
 def test_a_profile_that_breaks_an_assumption_by_itself_says_which() -> None:
     assert keeps_assumptions(world("repaired", policy="priority"))
     assert "A4" in broken_by_itself(world("0.33.0", policy="priority"))
-    assert broken_by_itself(world("0.33.0")) == ""
+    assert "A4" in broken_by_itself(world("0.33.0", policy="both"))
+    assert broken_by_itself(world("0.33.0", policy="fcfs")) == ""
+    assert "turns end" in broken_by_itself(world("0.29.0", policy="fcfs"))
+    assert broken_by_itself(world("0.29.0", policy="fcfs", closed=("sessions",))) == ""
+    assert "discards outputs" in broken_by_itself(world("0.24.0", policy="fcfs"))
     assert "A2 and A3" in broken_by_itself(world("0.17.1"))
 
 
@@ -166,21 +171,32 @@ def test_drawn_setups_share_keys_with_the_length_of_the_first() -> None:
 
 
 def test_scopes_of_several_requests_are_visited_only_where_there_are_so_many() -> None:
-    many = [scope.name for scope in NAMED_SCOPES if scope.requests > 1]
-    assert many == ["withdrawn-encode", "shared-key", "rivals"]
+    many = {scope.name: scope.requests for scope in NAMED_SCOPES if scope.requests > 1}
+    assert many == {
+        "withdrawn-encode": 2,
+        "shared-key": 2,
+        "rivals": 2,
+        "three-in-line": 3,
+        "urgent-victims": 2,
+        "urgent-resets": 2,
+        "encoder-decoder": 2,
+    }
+    one = chosen_scopes(Configuration(numbers={"requests": (1, 1)}), every_number=False)
+    assert not many.keys() & one.keys()
+    assert many.keys() <= chosen_scopes(Configuration(), every_number=False).keys()
 
 
 def test_requests_arrive_in_turn_and_a_policy_has_a_known_name() -> None:
     model = model_of("repaired", *RIVALS)
     assert refusal(model, next(iter(model.initial_states())), "arrive(request=r1)") == "not-its-turn"
-    with pytest.raises(UnknownName, match=r"unknown policy 'sjf'\. Known: fcfs, priority"):
+    with pytest.raises(UnknownName, match=r"unknown policy 'sjf'\. Known: fcfs, priority, both"):
         Configuration(policy="sjf")  # type: ignore[arg-type]
 
 
 def test_taking_encodes_back_is_a_rule_that_a_fault_can_replace() -> None:
     fixed = world("repaired", policy="priority")
     broken = replace(fixed, rules=replace(fixed.rules, withdraw=lambda _world, book, _request, _keys: (book, ())))
-    model = FixedModel(broken, [Setup(RIVALS, slots=3, budget=6, chunk_cap=2)])
+    model = FixedModel(broken, [Setup(RIVALS, slots=3, budget=6, chunk_cap=2, by_priority=1)])
     model._names = ("r0", "r1")
     state = run(model, *WITHDRAWN)
     assert "k0" in state.book.idle
