@@ -7,6 +7,7 @@ from .bounds import Bounds, Progress
 from .breadth import breadth_first
 from .checkpoint import BadCheckpoint, Checkpoint
 from .exploration import ActionCount, Exploration
+from .handing_over import NotInstalled
 from .interned import interned_search
 from .shortest import Shortest, explore, shortest
 
@@ -16,6 +17,7 @@ __all__ = [
     "Bounds",
     "Checkpoint",
     "Exploration",
+    "NotInstalled",
     "Progress",
     "Shortest",
     "breadth_first",

@@ -8,7 +8,7 @@ answers for a sample of states are compared with `next_state` while the search r
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outlives.model.contract import Model, Refusal
 from outlives.model.errors import BadModel
@@ -18,11 +18,15 @@ from .care import Careful, shown
 from .checkpoint import Checkpoint
 from .components import ComponentModel
 from .exploration import Exploration
+from .handing_over import HandingOver, Unfit
 from .judge import Judge, chosen
 from .loop import BundleTable, Loop, written_out
 from .outcome import FOUND, NO_PARENT, Tally, compose
 from .packed_judge import PackedJudge
 from .tables import Entry, MoveTable, Packing, TooNarrow, move_tables
+
+if TYPE_CHECKING:
+    from .compiled import CompiledSearch
 
 __all__ = ["interned_search"]
 
@@ -46,24 +50,32 @@ def interned_search(
     checkpoint: Checkpoint | None = None,
     initial: Sequence[Any] | None = None,
     stop_when_found: bool = False,
+    compiled: bool | None = None,
     width: int = _WIDTH,
 ) -> Exploration:
     """As `breadth_first`, for a model that is also a `ComponentModel`; the same record, save seconds and details.
 
-    `width` is how many bits number a component's values at first; where they do not suffice the search begins again
-    with more. Raises `BadModel` also where components and `next_state` disagree.
+    `compiled`: whether the loops are those that numba compiles (True), Python's (False), or those of Python until it
+    is worth while to hand over (None); the details say which it was, and why. `width` is how many bits number a
+    component's values at first; where they do not suffice the search begins again with more. Raises `BadModel` also
+    where components and `next_state` disagree, `NotInstalled` where `compiled` is True and numba does not work.
     """
     if not isinstance(model, ComponentModel):
         raise BadModel("the model shows no components (split, join, moves, looks); use breadth_first.")
     meter = Meter(bounds or Bounds(), listener)
     saved = None if checkpoint is None else checkpoint.load(model, _ENGINE)
     widths = {name: getattr(model, "component_bits", {}).get(name, width) for name in model.components}
+    handing = HandingOver(compiled, meter.bounds, checkpoint is not None)
     with seldom_collecting():
         while True:
             try:
-                return _Search(model, meter, properties, widths, checkpoint, saved, initial, stop_when_found).run()
+                return _Search(
+                    model, meter, properties, widths, checkpoint, saved, initial, stop_when_found, handing
+                ).run()
             except TooNarrow as narrow:
                 widths[narrow.component] *= 2
+            except Unfit as unfit:
+                handing.never(str(unfit))
 
 
 class _Search:
@@ -79,7 +91,10 @@ class _Search:
         saved: Mapping[str, Any] | None,
         initial: Sequence[Any] | None,
         stop_when_found: bool,
+        handing: HandingOver,
     ) -> None:
+        self.handing = handing
+        self.compiled: CompiledSearch | None = None
         self.stop_when_found = stop_when_found
         self.checkpoint = checkpoint
         self.saved = saved
@@ -99,8 +114,10 @@ class _Search:
         self.chunks = 0
         self.fired: dict[str, int] = {}
         self.refused: dict[str, dict[str, int]] = {}
-        """What a checkpoint brought; the tables count the rest."""
+        """What a checkpoint brought, or the time before the search was handed over; the tables count the rest."""
         self.bundles: list[BundleTable] = []
+        self.names: dict[str, Any] = {}
+        """What the loop uses: its globals, so that it and they hold each other until they are cleared."""
         self.halfway = False
         """Inside the step from one consistent record to the next: not to be saved."""
 
@@ -111,18 +128,21 @@ class _Search:
             stopped = self._levels()
         except KeyboardInterrupt:
             stopped, interrupted = "Ctrl-C", True
+            if self.compiled is not None:
+                self.compiled.settle()
         if self.checkpoint is not None:
             if stopped is None:
                 self.checkpoint.remove()
             elif not self.halfway:
                 self._save(self.checkpoint)
         fired, refused, self.judge.situations = self._counts()
+        self.names.clear()
         return compose(
             self.careful,
             self.judge,
             self.tally,
             self.meter,
-            lambda number: self.packed_judge.state(self.states[number]),
+            self._state,
             (fired, refused),
             stopped,
             interrupted,
@@ -145,29 +165,51 @@ class _Search:
 
     def _levels(self) -> str | None:
         """Search until nothing new is found (None) or a bound is met, which is named."""
-        tally, states, bounds = self.tally, self.states, self.meter.bounds
+        tally, bounds = self.tally, self.meter.bounds
         loop, limit = self._loop(), bounds.states or 0
-        while tally.done < len(states):
+        while tally.done < tally.states:
             if tally.done == tally.end:
                 stop = tally.next_level(bounds.depth)
                 if stop:
                     return stop
             level = len(tally.levels) - 2
             while tally.done < tally.end:
-                self.halfway = True
+                if self.compiled is None and self.handing.due(tally.states):
+                    self._hand_over()
                 done = tally.done
-                self._chunk(loop, min(done + _CHUNK, tally.end), limit)
-                self.halfway = False
-                waiting = len(states) - tally.done
-                stop = self.meter.look(level, len(states), tally.transitions, waiting, tally.done - done)
+                if self.compiled is None:
+                    self.halfway = True
+                    self._chunk(loop, min(done + _CHUNK, tally.end), limit)
+                    self.halfway = False
+                else:
+                    for number in self.compiled.chunk(limit):
+                        state = self._state(number)
+                        if self.careful.within(state):
+                            self._same(state, self.compiled.after(number))
+                waiting = tally.states - tally.done
+                stop = self.meter.look(level, tally.states, tally.transitions, waiting, tally.done - done)
                 if self.stop_when_found and self.judge.all_found:
                     return FOUND
                 if stop:
                     return stop
                 if self.checkpoint is not None and self.checkpoint.due:
                     self._save(self.checkpoint)
-            self.meter.tell(level, len(states), tally.transitions, len(states) - tally.done)
+            self.meter.tell(level, tally.states, tally.transitions, tally.states - tally.done)
         return None
+
+    def _hand_over(self) -> None:
+        """The states and what is known of the rules go to the compiled loops."""
+        tables = (self.packing, self.packed_judge, self.moves)
+        counts = self._counts()
+        try:
+            self.compiled = self.handing.over(self.tally.states, self.model, *tables, self.tally, self.states)
+        except Unfit as unfit:
+            self.handing.never(str(unfit))
+            return
+        self.fired, self.refused, self.judge.situations = counts
+        self.bundles = []
+        self.states.clear()
+        self.seen.clear()
 
     def _chunk(self, loop: Loop, end: int, limit: int) -> None:
         """Go on from the states up to number `end`, and judge what is new."""
@@ -221,9 +263,7 @@ class _Search:
                 raise checkpoint.refuse(f"one of {', '.join(map(str, entry.actions))} now leads to an unknown state")
 
     def _loop(self) -> Loop:
-        loop, self.bundles = written_out(
-            self.moves,
-            self.meter.bounds.states is not None,
+        self.names.update(
             {
                 "states": self.states,
                 "parents": self.tally.parents,
@@ -233,8 +273,9 @@ class _Search:
                 "skipped": self._skip,
                 "no_successor": self._no_successor,
                 "watch": self._watch,
-            },
+            }
         )
+        loop, self.bundles = written_out(self.moves, self.meter.bounds.states is not None, self.names)
         return loop
 
     def _skip(self, number: int) -> None:  # noqa: ARG002
@@ -277,7 +318,6 @@ class _Search:
         state = self.packed_judge.state(packed)
         if not self.careful.within(state):
             return
-        plain: dict[Any, Any] = dict(self.careful.moves(state))
         tabled: dict[Any, Any] = {}
         for table in self.moves:
             entry = table.entry(packed)
@@ -286,6 +326,11 @@ class _Search:
             tabled.update({one.action: Refusal(one.reason) for one in entry.refused})
             for action, branch in zip(entry.actions, entry.branches, strict=True):
                 tabled[action] = self.packed_judge.state(table.after(packed, branch))
+        self._same(state, tabled)
+
+    def _same(self, state: Any, tabled: Mapping[Any, Any]) -> None:
+        """Raises `BadModel` where the model's own answers for a state are not those of the tables."""
+        plain: dict[Any, Any] = dict(self.careful.moves(state))
         if plain != tabled:
             action = min(each for each in {*plain, *tabled} if plain.get(each) != tabled.get(each))
             raise BadModel(
@@ -294,6 +339,12 @@ class _Search:
                 f"{shown(plain.get(action, 'not offered'), 200)}. A rule may read more than its move says."
             )
 
+    def _state(self, number: int) -> Any:
+        """A state by its number."""
+        if self.compiled is not None:
+            return self.compiled.state(number)
+        return self.packed_judge.state(self.states[number])
+
     def _counts(self) -> tuple[dict[str, int], dict[str, dict[str, int]], dict[str, int]]:
         """What fired, what was refused and why, and the situations, up to now."""
         fired = dict(self.fired)
@@ -301,23 +352,28 @@ class _Search:
         situations = dict(self.judge.situations)
         for bundle in self.bundles:
             bundle.settle()
-        for table in self.moves:
-            for entry in table.values():
-                if not entry.visits:
-                    continue
-                for action in entry.actions:
-                    fired[action.name] = fired.get(action.name, 0) + entry.visits
-                for one in entry.refused:
-                    reasons = refused.setdefault(one.action.name, {})
-                    reasons[one.reason] = reasons.get(one.reason, 0) + entry.visits
-                for name in entry.situations:
-                    situations[name] += entry.visits
+        entries = (entry for table in self.moves for entry in table.values() if entry.visits)
+        for entry in entries if self.compiled is None else self.compiled.entries():
+            for action in entry.actions:
+                fired[action.name] = fired.get(action.name, 0) + entry.visits
+            for one in entry.refused:
+                reasons = refused.setdefault(one.action.name, {})
+                reasons[one.reason] = reasons.get(one.reason, 0) + entry.visits
+            for name in entry.situations:
+                situations[name] += entry.visits
         return fired, refused, situations
 
     def _details(self) -> dict[str, Any]:
+        compiled = self.compiled
+        if compiled is not None:
+            packing, calls, entries = compiled.tables.packing, compiled.tables.rule_calls, compiled.tables.remembered
+        else:
+            packing, calls = self.packing, sum(table.calls for table in self.moves)
+            entries = sum(len(table) + table.followed() for table in self.moves)
         return {
-            "engine": _ENGINE,
-            "components": self.packing.sizes(),
-            "rule_calls": sum(table.calls for table in self.moves),
-            "table_entries": sum(len(table) + table.followed() for table in self.moves),
+            "engine": _ENGINE if compiled is None else "compiled",
+            "compiled": self.handing.why,
+            "components": packing.sizes(),
+            "rule_calls": calls,
+            "table_entries": entries,
         }

@@ -44,6 +44,7 @@ class Judge:
     """
 
     def __init__(self, careful: Careful, properties: Sequence[Property[Any]]) -> None:
+        self.careful = careful
         self.properties = tuple(properties)
         self.found: dict[str, Finding] = {}
         self.broken = {each.name: 0 for each in properties}
@@ -127,9 +128,9 @@ class Judge:
         except Exception as error:
             raise _raised(f"property {each.name}", error, action, before) from error
 
-    def break_(self, each: Property[Any], finding: Finding) -> None:
-        """Count a violation; the first is kept."""
-        self.broken[each.name] += 1
+    def break_(self, each: Property[Any], finding: Finding, count: int = 1) -> None:
+        """Count a violation (or several, of which this is the first); the first is kept."""
+        self.broken[each.name] += count
         self.found.setdefault(each.name, finding)
 
     def saved(self) -> dict[str, Any]:

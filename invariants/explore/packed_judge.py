@@ -71,10 +71,13 @@ class PackedJudge:
         self._packing = packing
         looks = self._looks()
         self._watches = [Watch(self, each, looks.get(each.name)) for each in (*judge.on_states, *judge.on_steps)]
-        self._states = [
-            (each, looks.get(each.name), self.mask(each.name, self._after(looks, each.name)), set[int](), set[int]())
+        self.looked = [
+            (each, looks[each.name].after, self.mask(each.name, self._after(looks, each.name)), set[int](), set[int]())
             for each in judge.on_states
+            if each.name in looks
         ]
+        """Properties of states that say what they look at: with what, with which bits, and known keys, good and bad."""
+        self._unlooked = [each for each in judge.on_states if each.name not in looks]
         self.within = looks.get("within")
         self.within_mask = self.mask("within", self._after(looks, "within"))
 
@@ -116,23 +119,44 @@ class PackedJudge:
 
     def new_states(self, states: Sequence[int], first: int) -> None:
         """Judge states seen for the first time, numbered from `first` on."""
-        for each, look, mask, good, bad in self._states:
-            if look is None:
-                for number, packed in enumerate(states, first):
-                    whole = self.state(packed)
-                    if not self.judge.holds(each, whole, None, whole):
-                        self.judge.break_(each, Finding(number))
-                continue
+        for place, (each, _, mask, good, bad) in enumerate(self.looked):
             for key in set(map(mask.__and__, states)) - good - bad:
-                part = self.state(key, look.after)
-                (good if self.judge.holds(each, part, None, part) else bad).add(key)
+                (good if self.holds(place, key) else bad).add(key)
             if bad:
                 for number, packed in enumerate(states, first):
                     if packed & mask in bad:
                         self.judge.break_(each, Finding(number))
-        if self.judge.on_fair_runs:
-            for number, packed in enumerate(states, first):
-                self.judge.fair_run(self.state(packed), number)
+        if self.looks_at_whole_states:
+            self.whole_states(states, first)
+
+    def holds(self, place: int, key: int) -> bool:
+        """Whether the state property at this place of `looked` holds, asked with what it looks at."""
+        each, after, *_ = self.looked[place]
+        part = self.state(key, after)
+        return self.judge.holds(each, part, None, part)
+
+    @property
+    def looks_at_whole_states(self) -> bool:
+        """Whether something has to be asked once per state."""
+        return bool(self._unlooked or self.judge.on_fair_runs)
+
+    def whole_states(self, states: Sequence[int], first: int) -> None:
+        """Judge new states by those properties that look at all of them, or at their fair runs."""
+        for number, packed in enumerate(states, first):
+            whole = self.state(packed)
+            for each in self._unlooked:
+                if not self.judge.holds(each, whole, None, whole):
+                    self.judge.break_(each, Finding(number))
+            if self.judge.on_fair_runs:
+                self.judge.fair_run(whole, number)
+
+    def watch(self, name: str) -> Watch:
+        """The watch of a property."""
+        return next(watch for watch in self._watches if watch.each.name == name)
+
+    def inside(self, key: int) -> bool:
+        """Whether the boundary lets the search go on, asked with what it looks at."""
+        return self.judge.careful.within(self.state(key, None if self.within is None else self.within.after))
 
     def _looks(self) -> Mapping[str, Look]:
         looks = self._model.looks()

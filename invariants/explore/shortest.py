@@ -30,10 +30,24 @@ def explore(
     checkpoint: Checkpoint | None = None,
     initial: Sequence[Any] | None = None,
     stop_when_found: bool = False,
+    compiled: bool | None = None,
 ) -> Exploration:
-    """`interned_search` where the model shows its components, else `breadth_first`; the same record either way."""
-    search = interned_search if isinstance(model, ComponentModel) else breadth_first
-    return search(
+    """`interned_search` where the model shows its components, else `breadth_first`; the same record either way.
+
+    `compiled` as in `interned_search`; of a model that shows no components it changes nothing.
+    """
+    if isinstance(model, ComponentModel):
+        return interned_search(
+            model,
+            bounds=bounds,
+            listener=listener,
+            properties=properties,
+            checkpoint=checkpoint,
+            initial=initial,
+            stop_when_found=stop_when_found,
+            compiled=compiled,
+        )
+    return breadth_first(
         model,
         bounds=bounds,
         listener=listener,

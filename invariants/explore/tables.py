@@ -37,16 +37,17 @@ class Packing:
             raise BadModel(f"the model's components must have distinct names, at least one: {', '.join(names)}.")
         self.names = tuple(names)
         self.widths = {name: widths[name] for name in self.names}
-        self.shifts: dict[str, int] = {}
-        total = 0
-        for name in self.names:
-            self.shifts[name] = total
-            total += self.widths[name]
+        self.shifts, self.words = _placed(self.widths)
         self._fields = {name: (1 << self.widths[name]) - 1 for name in self.names}
-        self.all = (1 << total) - 1
+        self.all = sum(self._fields[name] << self.shifts[name] for name in self.names)
         self._masks: dict[tuple[str, ...], int] = {}
         self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self.names}
         self._values: dict[str, list[Hashable]] = {name: [] for name in self.names}
+
+    def reader(self, names: Sequence[str]) -> Callable[[int], list[Hashable]]:
+        """A function from a packed state to the values of these components."""
+        fields = [(self._values[name], self.shifts[name], self._fields[name]) for name in names]
+        return lambda packed: [values[packed >> shift & field] for values, shift, field in fields]
 
     def mask(self, names: tuple[str, ...], where: str) -> int:
         """The bits of these components. Raises `BadModel` for an unknown one, saying where it was named."""
@@ -97,14 +98,40 @@ class Packing:
             for number, value in enumerate(saved["values"][name]):
                 if self.bits(name, value) != number << self.shifts[name]:
                     raise ValueError(f"a value of {name} is there twice")
-        if there.widths == self.widths:
+        return there.mover(self)
+
+    def mover(self, other: "Packing") -> Callable[[int], int]:
+        """How a state packed here is packed there, the values having the same numbers."""
+        if self.widths == other.widths:
             return lambda packed: packed
-        moved = [(there.shifts[name], there._fields[name], self.shifts[name]) for name in self.names]
+        moved = [(self.shifts[name], self._fields[name], other.shifts[name]) for name in self.names]
         return lambda packed: sum((packed >> old & field) << new for old, field, new in moved)
+
+    def with_widths(self, widths: Mapping[str, int]) -> "Packing":
+        """The same values with the same numbers (shared with this one) in fields of other widths."""
+        other = Packing(self.names, widths)
+        other._numbers, other._values = self._numbers, self._values
+        return other
 
     def sizes(self) -> dict[str, int]:
         """Component -> how many distinct values were met."""
         return {name: len(values) for name, values in self._values.items()}
+
+
+def _placed(widths: Mapping[str, int]) -> tuple[dict[str, int], int]:
+    """Where each field begins, and how many words of 64 bits that takes. A field that fits a word is within one."""
+    shifts: dict[str, int] = {}
+    room: list[int] = []
+    for name, width in widths.items():
+        word = next((word for word, free in enumerate(room) if width <= free), None)
+        if word is None:
+            shifts[name] = 64 * len(room)
+            filled, rest = divmod(width, 64)
+            room += [0] * filled + ([64 - rest] if rest else [])
+        else:
+            shifts[name] = 64 * word + 64 - room[word]
+            room[word] -= width
+    return shifts, len(room)
 
 
 class BranchJudge(Protocol):
@@ -153,18 +180,25 @@ class FollowerTable(dict[int, int]):
         super().__init__()
         self._packing = packing
         self._follower = follower
-        self._note = note
+        self.note = note
+        self._read = packing.reader(follower.reads)
 
     def __missing__(self, key: int) -> int:
         packing, follower = self._packing, self._follower
-        values = [packing.value(name, key) for name in follower.reads]
+        values = self._read(key)
         try:
-            written = follower.rule(self._note, *values)
+            written = follower.rule(self.note, *values)
         except Exception as error:
-            raise BadModel(f"a follower's rule raised {told(error)} on {shown((self._note, *values))}.") from error
+            raise BadModel(f"a follower's rule raised {told(error)} on {shown((self.note, *values))}.") from error
         if len(written) != len(follower.writes):
             raise BadModel(f"a follower writes {', '.join(follower.writes)} but gave {len(written)} values.")
         bits = self[key] = sum(packing.bits(name, value) for name, value in zip(follower.writes, written, strict=True))
+        return bits
+
+    def take(self, key: int) -> int:
+        """What stands at a key, which is forgotten here: whoever takes it keeps it."""
+        bits = self[key]
+        del self[key]
         return bits
 
 
@@ -211,9 +245,11 @@ class MoveTable(dict[int, Entry]):
         self.mask = packing.mask(move.reads, where)
         self.calls = 0
         self._packing = packing
+        self._read = packing.reader(move.reads)
         self._move = move
         self._judge = judge
         self._followers = [_Tables(packing, each, where) for each in move.followers]
+        self._by_note: dict[Hashable, tuple[FollowerTable, ...]] = {}
         self.follower_masks = tuple(each.mask for each in self._followers)
         writes = [name for each in move.followers for name in each.writes]
         if len(set(writes)) != len(writes):
@@ -222,7 +258,7 @@ class MoveTable(dict[int, Entry]):
         self.gate = None if move.gate is None else GateTable(packing, move.gate, where)
 
     def __missing__(self, key: int) -> Entry:
-        values = [self._packing.value(name, key) for name in self._move.reads]
+        values = self._read(key)
         self.calls += 1
         try:
             outcomes = list(self._move.rule(*values))
@@ -238,18 +274,20 @@ class MoveTable(dict[int, Entry]):
         return entry
 
     def _fill(self, entry: Entry, outcomes: list[Branch | Refused], key: int) -> None:
-        by_action = {one.action: one for one in outcomes}
-        if len(by_action) != len(outcomes):
-            given = ", ".join(str(one.action) for one in outcomes)
-            raise BadModel(f"a rule gave one action twice: {given}.")
+        if len(outcomes) > 1:
+            by_action = {one.action: one for one in outcomes}
+            if len(by_action) != len(outcomes):
+                given = ", ".join(str(one.action) for one in outcomes)
+                raise BadModel(f"a rule gave one action twice: {given}.")
+            outcomes = [by_action[action] for action in in_order(by_action)]
         branches: list[Compiled] = []
         actions: list[Action] = []
         situations: list[str] = []
         watched: list[tuple[Any, ...]] = []
-        for action in in_order(by_action):
+        for one in outcomes:
+            action = one.action
             if action.name not in self._move.names:
                 raise BadModel(f"a rule gave the action {action}; its move names {', '.join(self._move.names)}.")
-            one = by_action[action]
             if isinstance(one, Refused):
                 entry.refused += (one,)
                 continue
@@ -273,7 +311,10 @@ class MoveTable(dict[int, Entry]):
         if written & self._followed:
             raise BadModel(f"the action {action} and one of its followers write the same component.")
         written |= self._followed
-        return (packing.all & ~written, bits, *[each.table(note) for each in self._followers]), written
+        followers = self._by_note.get(note)
+        if followers is None:
+            followers = self._by_note[note] = tuple(each.table(note) for each in self._followers)
+        return (packing.all & ~written, bits, *followers), written
 
     def after(self, packed: int, branch: Compiled) -> int:
         """The state after a branch: what the search's loop has written out."""
@@ -287,6 +328,16 @@ class MoveTable(dict[int, Entry]):
         if self.gate is not None and not self.gate[packed & self.gate.mask]:
             return None
         return self[packed & self.mask]
+
+    def take(self, key: int) -> Entry:
+        """The entry for a key, which is forgotten here: whoever takes it keeps it."""
+        entry = self[key]
+        del self[key]
+        return entry
+
+    def follower(self, place: int, note: Hashable) -> FollowerTable:
+        """What the follower at this place writes after branches with this note."""
+        return self._followers[place].table(note)
 
     def followed(self) -> int:
         """How many results of followers are remembered."""

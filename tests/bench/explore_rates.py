@@ -1,10 +1,12 @@
-"""The exhaustive engine beside SPIN on the benchmark protocol P: counts, CPU seconds, rates, memory, ratios.
+"""The exhaustive engines beside SPIN on the benchmark protocol P: counts, CPU seconds, rates, memory, ratios.
 
 Run by hand: `python tests/bench/explore_rates.py [s2 s3 large]`. SPIN and gcc are used where they are installed;
 TLC's figures are those of an earlier measurement with two workers, on another run of a two-core machine. Every figure
-is CPU seconds (user + system) of a process of its own, Python's start included.
+is CPU seconds (user + system) of a process of its own, Python's start included; of the compiled search, numba's start
+too. What compiling its loops costs, once per installation, is measured in a folder of its own and printed first.
 """
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -19,8 +21,9 @@ import resource, sys
 sys.path.insert(0, {tests!r})
 from outlives.invariants.explore import {search}
 from protocol_p import LARGE, SCOPES, ProtocolP
-found = {search}(ProtocolP(LARGE if {scope!r} == "large" else SCOPES[{scope!r}]))
-print(found.states, found.transitions, found.depth, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+found = {search}(ProtocolP(LARGE if {scope!r} == "large" else SCOPES[{scope!r}]){options})
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(found.states, found.transitions, found.depth, peak, round(found.seconds * 1000))
 """
 FIRST = """
 import sys
@@ -42,19 +45,28 @@ class Run(NamedTuple):
     text: str
 
 
-def timed(command: list[str], folder: str) -> Run:
+def timed(command: list[str], folder: str, **variables: str) -> Run:
     """Run a command in a folder; CPU seconds are its own and its children's."""
     before = os.times()
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    environment = {**os.environ, **variables}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=environment)
     after = os.times()
     seconds = after.children_user + after.children_system - before.children_user - before.children_system
     return Run(seconds, done.stdout)
 
 
-def ours(scope: str, search: str = "interned_search") -> Run:
-    """The engine of this project on a scope."""
-    script = OURS.format(tests=str(HERE.parent), scope=scope, search=search)
-    return timed([sys.executable, "-c", script], ".")
+def ours(scope: str, search: str = "interned_search", options: str = "", **variables: str) -> Run:
+    """An engine of this project on a scope."""
+    script = OURS.format(tests=str(HERE.parent), scope=scope, search=search, options=options)
+    return timed([sys.executable, "-c", script], ".", **variables)
+
+
+def searches(scope: str) -> dict[str, Run]:
+    """The searches by components on a scope: in Python, and compiled where that is possible."""
+    runs = {"by components": ours(scope, options=", compiled=False")}
+    if importlib.util.find_spec("numba") is not None:
+        runs["compiled"] = ours(scope, options=", compiled=True")
+    return runs
 
 
 def spin(scope: str, breadth: bool) -> tuple[float, Run, str]:
@@ -77,14 +89,19 @@ def line(name: str, states: int, seconds: float, rest: str = "") -> None:
 
 def compare(scope: str) -> None:
     """One scope, all tools."""
-    run = ours(scope)
-    states, transitions, depth, peak = map(int, run.text.split())
+    runs = searches(scope)
+    counts = {name: run.text.split()[:3] for name, run in runs.items()}
+    states, transitions, depth = map(int, counts["by components"])
     print(f"{scope}: {states:,} states, {transitions:,} transitions, depth {depth}")
-    line("outlives, by components", states, run.seconds, f"{peak * 1024 / states:,.0f} bytes/state at the peak")
+    for name, run in runs.items():
+        peak, search = map(int, run.text.split()[3:])
+        agrees = "" if counts[name] == counts["by components"] else f"; OTHER COUNTS: {' '.join(counts[name])}"
+        rest = f"{peak * 1024 / states:,.0f} bytes/state at the peak, {search / 1000:.2f} s of it searching{agrees}"
+        line(f"outlives, {name}", states, run.seconds, rest)
     if scope == "s2":
         line("outlives, plain", states, ours(scope, "breadth_first").seconds)
-    ahead = TLC_SECONDS[scope] / run.seconds
-    print(f"  TLC, 2 workers (earlier): {TLC_SECONDS[scope]:.0f} s, we are {ahead:.1f} times ahead")
+    ahead = ", ".join(f"{name} {TLC_SECONDS[scope] / run.seconds:.1f}" for name, run in runs.items())
+    print(f"  TLC, 2 workers (earlier): {TLC_SECONDS[scope]:.0f} s; we are ahead by a factor of: {ahead}")
     if not (shutil.which("spin") and shutil.which("gcc")):
         print("  SPIN: spin or gcc is not installed here")
         return
@@ -92,8 +109,9 @@ def compare(scope: str) -> None:
         build, other, stored = spin(scope, breadth)
         total = build + other.seconds
         agrees = "same states" if int(stored) == states else f"OTHER STATES: {stored}"
+        taken = ", ".join(f"{name} {run.seconds / total:.2f}" for name, run in runs.items())
         name = f"SPIN {'BFS' if breadth else 'DFS'} (+{build:.1f} s build)"
-        line(name, int(stored), other.seconds, f"{agrees}; end to end we take {run.seconds / total:.2f} of its time")
+        line(name, int(stored), other.seconds, f"{agrees}; end to end we take of its time: {taken}")
 
 
 def main() -> None:
@@ -102,6 +120,13 @@ def main() -> None:
         script = FIRST.format(tests=str(HERE.parent), scope=fault)
         run = timed([sys.executable, "-c", script], ".")
         print(f"{fault}: first violation after {run.text.strip()} in {run.seconds:.2f} s from the start of the process")
+    if importlib.util.find_spec("numba") is None:
+        print("the compiled search: numba is not installed here")
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            first, again = (ours("s1", options=", compiled=True", NUMBA_CACHE_DIR=folder).seconds for _ in range(2))
+        ours("s1", options=", compiled=True")  # so that the machine code is kept
+        print(f"s1 compiled: {first:.2f} s where numba has yet to compile the loops, afterwards {again:.2f} s")
     for scope in sys.argv[1:] or list(DEFINES):
         compare(scope)
 
