@@ -34,8 +34,10 @@ def queues_of(scheduler: Any) -> list[Any]:
 
 def waiting_of(scheduler: Any, by_priority: bool) -> Iterator[Any]:
     """The waiting requests in the order in which they are served, paused sessions left out."""
-    for queue in queues_of(scheduler):
-        requests = list(queue)
+    queues: list[list[Any]] = [list(queue) for queue in queues_of(scheduler)]
+    if by_priority and not hasattr(scheduler, "kv_holding_waiting"):
+        queues = [[request for queue in queues for request in queue]]  # the more urgent head of the two is served
+    for requests in queues:
         if by_priority:
             requests.sort(key=lambda request: (request.priority, request.arrival_time))
         for request in requests:

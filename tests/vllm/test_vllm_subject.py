@@ -12,7 +12,9 @@ from outlives.model.setup import Item, RequestSetup, Setup
 
 pytestmark = pytest.mark.vllm
 
-ONE = Setup((RequestSetup(8, 3, (Item(2, 4, "k0", 4),)),), slots=8, budget=5, drafts=2, look_ahead=1, depth=2)
+ONE = Setup(
+    (RequestSetup(8, 3, (Item(2, 4, "k0", 4),)),), slots=8, budget=5, drafts=2, look_ahead=1, depth=2, left_out=()
+)
 
 
 @pytest.fixture
