@@ -63,6 +63,7 @@ class Case:
             reader=self.reader,  # type: ignore[arg-type]
             closed=frozenset(self.closed),
             split=split,
+            policy="fcfs",
         )
 
 
