@@ -1,5 +1,6 @@
 """The compiled search gives the record of the Python ones, on every kind of model; it grows, widens, and gives way."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from random_models import RandomModel
 
 pytest.importorskip("numba", reason="the compiled search needs numba, the extra outlives[fast]")
 
-from outlives.invariants.explore import compiled, compiled_tables, kernel
+from outlives.invariants.explore import compiled, compiled_tables, jit, kernel
 
 TABLE = {
     "s1": (10_158, 31_849, 24, None),
@@ -260,6 +261,25 @@ def test_a_small_search_imports_nothing_for_it() -> None:
     script = FIRST.format(tests=str(Path(__file__).parent))
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_machine_code_is_kept_where_it_can_be_and_done_without_where_not(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def no_folder(*_arguments: Any, **options: Any) -> Any:
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function: no locator available for file")
+        return lambda: "compiled all the same"
+
+    interned_search(RandomModel(1), compiled=True)
+    assert compiled.kept()
+    monkeypatch.setattr(jit, "njit", no_folder)
+    assert jit.compiled(lambda: "not compiled")() == "compiled all the same"
+    monkeypatch.undo()
+    script = "from outlives.invariants.explore import compiled; print(compiled.kept())"
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout == "False\n"
 
 
 # --- bounds, and what stops a search ------------------------------------------------------------------------------
