@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from outlives.model.contract import Argument
-from outlives.model.setup import NO_LIMIT, Setup, request_name
+from outlives.model.setup import MODE_WORDS, NO_LIMIT, Item, Setup, request_name
 from outlives.model.state import State
 from outlives.model.world import World
 
@@ -153,15 +153,19 @@ def _plain_setup(trace: Trace) -> str:
 def setup_words(setup: Setup) -> str:
     """The numbers of a run: `r0: prompt 8, at most 2 outputs, item0 [4,6) of 2 slots; 4 slots, budget 4, ...`."""
     parts = []
+    many = len(setup.requests) > 1
     urgent = any(asked.priority for asked in setup.requests)
     for number, asked in enumerate(setup.requests):
-        items = "".join(
-            f", item{index} [{item.start},{item.end}) key {item.key} of {count_of(item.size, 'slot')}"
-            for index, item in enumerate(asked.items)
-        )
         outputs = count_of(asked.outputs, "output")
         priority = f", priority {asked.priority}" if urgent else ""
-        parts.append(f"{request_name(number)}: prompt {asked.prompt}, at most {outputs}{priority}{items}")
+        items = _items_words(asked.items, 0, "")
+        text = f"{request_name(number)}: prompt {asked.prompt}, at most {outputs}{priority}{items}"
+        count = len(asked.items)
+        for place, turn in enumerate(asked.turns, start=2):
+            more = f"{count_of(turn.prompt, 'more token')}, at most {count_of(turn.outputs, 'output')}"
+            text += f", then turn {place}: {more}{_items_words(turn.items, count, '+')}"
+            count += len(turn.items)
+        parts.append(text)
     numbers = f"cache {count_of(setup.slots, 'slot')}, budget {setup.budget}"
     if setup.encoder_budget != NO_LIMIT:
         numbers += f", encoder budget {setup.encoder_budget}"
@@ -172,7 +176,18 @@ def setup_words(setup: Setup) -> str:
         numbers += ", items may not be split"
     if setup.strangers:
         numbers += f", strangers up to {count_of(setup.strangers, 'slot')}"
+    if many:
+        numbers += ", the more urgent first" if setup.by_priority == 1 else ", first come first served"
+    numbers += "".join(f", {word}" for word, name in MODE_WORDS.items() if getattr(setup, name) == 1)
     return "; ".join([*parts, numbers])
+
+
+def _items_words(items: Sequence[Item], first: int, sign: str) -> str:
+    """Items by number, their positions counted from where the turn's tokens begin (`sign`)."""
+    return "".join(
+        f", item{number} {sign}[{item.start},{item.end}) key {item.key} of {count_of(item.size, 'slot')}"
+        for number, item in enumerate(items, start=first)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,8 @@ from ..verdict import Trace
 from .story_cause import release_words
 from .story_gather import tell_gather
 from .story_progress import tell_progress
-from .telling import Event, Story
+from .story_routes import routes_taken
+from .telling import Event, Story, count_of
 from .witness import Witness, watch
 
 __all__ = ["Event", "Story", "tell"]
@@ -36,7 +37,7 @@ def _plainly(trace: Trace, seen: Witness | None) -> Story:
     last = trace.steps[-1].action if trace.steps else None
     where = f"step {at}, {last}" if last is not None else "the initial state"
     why = trace.why or "the model gives no explanation"
-    events = [] if seen is None else _deeds(seen, at)
+    events = [] if seen is None else [*routes_taken(seen), *_deeds(seen, at)]
     events.append(Event(kind="violated", step=at, text=f"{where}: {why}"))
     return Story(headline=f"{trace.property} is violated at {where}: {why}.", events=tuple(events))
 
@@ -46,9 +47,15 @@ def _deeds(seen: Witness, at: int) -> list[Event]:
     events = []
     for call in seen.calls_to("release", at):
         number, item = call.arguments[4], call.arguments[5]
+        name = request_name(number)
         if item in call.arguments[3].references:
             words = release_words(seen, call)
-            events.append(Event(kind="released", step=at, text=f"{request_name(number)} released item{item} {words}"))
+            events.append(Event(kind="released", step=at, text=f"{name} released item{item} {words}"))
+        elif call.arguments[1].encoder_decoder == 1 and call.result[0].free > call.arguments[2].free:
+            size = call.result[0].free - call.arguments[2].free
+            text = f"{name} was credited {count_of(size, 'slot')} for item{item}, which held none any more"
+            numbers = {"free": call.result[0].free, "slots": call.arguments[1].slots}
+            events.append(Event(kind="credited", step=at, text=text, numbers=numbers))
     for call in seen.calls_to("evict_oldest", at):
         events.append(Event(kind="evicted", step=at, text=f"{call.arguments[1].idle[0]} was evicted from the book"))
     for call in seen.calls_to("allocate", at):

@@ -7,8 +7,8 @@ returned, so that a replaced rule is described by what it did.
 from typing import NamedTuple
 
 from outlives.model.lifetime import confirmed
-from outlives.model.setup import NO_LIMIT, request_name
-from outlives.model.state import Step
+from outlives.model.setup import NO_LIMIT, request_name, request_number
+from outlives.model.state import Step, items_of
 
 from .telling import count_of, guard_words, window
 from .witness import Call, Witness
@@ -26,16 +26,22 @@ __all__ = [
 
 
 def release_rule(seen: Witness, call: Call) -> str:
-    """By which rule a reference went: `guard`, `preemption`, `abort`, `finish`, `failed admission` or `the rules`."""
+    """By which rule a reference went: `guard`, `credit` (encoder-decoder models), `preemption`, `prefix-cache reset`,
+    `failed KV load`, `abort`, `finish`, `failed admission` or `the rules`."""
     if call.caller("free_pass") is not None:
-        return "guard"
+        return "credit" if call.arguments[1].encoder_decoder == 1 else "guard"
     drop = call.caller("drop_references")
     if drop is None:
         return "the rules"
-    action = seen.action(call.at).name
-    if action in ("abort", "finish"):
-        return action
-    if action in ("accept", "reject"):
+    action = seen.action(call.at)
+    if action.name in ("abort", "finish"):
+        return action.name
+    if action.name == "reset_prefix_cache":
+        return "prefix-cache reset"
+    if action.name == "fail_kv_load":
+        failed = request_number(action.get("request", ""), len(seen.end.requests))
+        return "failed KV load" if drop.arguments[4] == failed else "finish"
+    if action.name in ("accept", "reject"):
         return "finish"
     after = [each.rule for each in seen.calls if each.at == call.at]
     ended = next(place for place, each in enumerate(_at(seen, call.at)) if _is(each, drop))
@@ -58,9 +64,14 @@ def release_words(seen: Witness, call: Call) -> str:
     rule = release_rule(seen, call)
     if rule == "guard":
         _world, setup, _book, request, number, item = call.arguments
-        end = setup.requests[number].items[item].end
-        return f"by {guard_words(seen.world, request.counters, end, setup.look_ahead)}"
+        end = items_of(setup, request, number)[item].end
+        words = f"by {guard_words(seen.world, request.counters, end, setup.look_ahead)}"
+        ended = any(each.result == request.counters for each in seen.calls_to("end_turn", call.at))
+        return f"{words}, asked once more at its turn's end" if ended else words
     return {
+        "credit": f"because it has computed {call.arguments[3].counters.computed}, which credits all its slots",
+        "prefix-cache reset": "because the prefix cache was reset, which drops all references of running requests",
+        "failed KV load": "because KV blocks of its prefix failed to load, which drops all its references",
         "preemption": "because it was preempted, which drops all its references",
         "abort": "because the client aborted, which drops all its references",
         "finish": "because it finished, which drops all its references",
@@ -102,12 +113,15 @@ def gate_view(seen: Witness, at: int, number: int, item: int) -> GateView:
         return GateView("no-call", "the gate was not asked for this request in that pass")
     world, setup, _book, request, _number, computed, count, _limit = call.arguments
     gated = call.result
-    what = setup.requests[number].items[item]
+    what = items_of(setup, request, number)[item]
     name = f"item{item}"
     ahead = setup.look_ahead if world.switches.gate_look_ahead == 1 else 0
     looked = window(computed, computed + count + ahead)
     if item in gated.planned:
         return GateView("planned", f"the gate looked at {looked} and planned an encode of {what.key}")
+    if setup.encoder_decoder == 1 and computed > 0:
+        passed = f"the gate looks at a request's items where its computed is 0, and here it was {computed}"
+        return GateView("behind", passed)
     if what.end <= computed:
         behind = f"the gate looked only from computed {computed} on, and {name} ends at {what.end}"
         return GateView("behind", behind)
@@ -128,7 +142,7 @@ def gate_view(seen: Witness, at: int, number: int, item: int) -> GateView:
     if world.switches.gate_shortcut == 1 and what.start >= computed + count:
         short = f"the gate's shortcut left {name} out: no position of it is in {window(computed, computed + count)}"
         return GateView("shortcut", f"{short}, only in the look-ahead of {count_of(ahead, 'position')}")
-    if any(setup.requests[number].items[other].key == what.key for other in gated.planned):
+    if any(items_of(setup, request, number)[other].key == what.key for other in gated.planned):
         return GateView("same-key", f"the gate had planned {what.key} for an earlier item of the same window")
     obstacle = _obstacle(seen, call)
     if obstacle:
@@ -144,9 +158,15 @@ def stopped_by(seen: Witness, call: Call) -> str:
 
 def _obstacle(seen: Witness, call: Call) -> str:
     """What keeps the first item that the gate neither referenced nor planned from being encoded; empty: nothing."""
-    _world, setup, _book, _request, number, computed, count, limit = call.arguments
+    _world, setup, book, request, number, computed, count, limit = call.arguments
     gated = call.result
-    items = setup.requests[number].items
+    items = items_of(setup, request, number)
+    if setup.encoder_decoder == 1:
+        slots = sum(each.size for each in items)
+        return (
+            f"all its items need {count_of(slots, 'slot')} at once, and {min(book.free, limit)} of {setup.slots} "
+            f"can be had ({book.free} free, {limit} left to this step)"
+        )
     taken = {*gated.references, *gated.planned, *gated.second}
     left = next((index for index, each in enumerate(items) if each.end > computed and index not in taken), None)
     if left is None:

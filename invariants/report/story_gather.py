@@ -75,6 +75,11 @@ class _Telling:
             item_start=self.item.start,
             item_end=self.item.end,
         )
+        if not withheld and view.why == "planned":  # an encoder-decoder model's: nothing enters the book by a rule
+            lost = not_told(seen, self.flight.left_at, key, self.flight.step)
+            withheld = (
+                f"step {self.flight.left_at} planned {key} for {request_name(number)}, but {lost}" if lost else ""
+            )
         if withheld:
             return f"was never encoded: {withheld}"
         if view.why in ("hit", "same-key"):
@@ -123,8 +128,9 @@ class _Telling:
             executes = f", and took effect when it executed at step {notice.executed_at}" if notice.executed_at else ""
             self._tell("announced", notice.left_at, f"the step that left at step {notice.left_at} told the worker to "
                        f"drop {key}{executes}")  # fmt: skip
-        clause = ""
-        if dropped is not None and (notice is None or notice.executed_at != dropped):
+        reset = self._cleared(encoded.left_at, dropped)
+        clause = f"the reset of the encoder cache at step {reset} took it from the worker" if reset else ""
+        if not clause and dropped is not None and (notice is None or notice.executed_at != dropped):
             clause = f"the worker lost it at step {dropped}, ahead of the notice (A1 relaxed)"
             self._tell("dropped", dropped, clause)
         clause = self._withheld(encoded.left_at) or clause
@@ -134,8 +140,34 @@ class _Telling:
         self._tell("not-encoded", at, f"step {at} dispatched {dispatched}: {view.words}")
         if view.why == "not-looked-at-again":
             clause = f"at step {at} {view.words}"
+        if reset and not releases:
+            return f"was taken from the worker by the reset of the encoder cache at step {reset}"
         released = self._released_words(releases)
         return f"{released}, and {clause}" if clause else released
+
+    def _cleared(self, since: int, dropped: int | None) -> int:
+        """Tell of the resets of the encoder cache since the encode; the step of the one that took the key, or 0."""
+        reset = 0
+        for moment in self.seen.moments:
+            if moment.action.name != "reset_encoder_cache" or moment.at < since:
+                continue
+            entry = next((each for each in moment.before.book.entries if each.key == self.item.key), None)
+            held = " and ".join(request_name(holder) for holder in entry.holders) if entry is not None else ""
+            referenced = f", though {held} referenced it" if held else ""
+            self._tell("cleared", moment.at, f"step {moment.at}, {moment.action}, emptied the book{referenced}")
+            if dropped is None or dropped < moment.at:
+                continue
+            reset = moment.at
+            if dropped == moment.at:
+                text = (
+                    f"step {dropped}, {moment.action}, emptied the shelf at once, as no step had to execute before it"
+                )
+            else:
+                text = (
+                    f"step {dropped}, {self.seen.action(dropped)}, emptied the shelf after the last step from before it"
+                )
+            self._tell("cleared", dropped, text)
+        return reset
 
     def _releases(self, since: int) -> list[Call]:
         """The calls by which a reference to the key went, since it was encoded."""

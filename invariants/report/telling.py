@@ -20,7 +20,8 @@ class Event:
     """One link of the because-chain."""
 
     kind: str
-    """`planned`, `not-encoded`, `released`, `evicted`, `announced`, `dropped`, `read`, `stuck`, `held`, `violated`."""
+    """`planned`, `not-encoded`, `released`, `evicted`, `announced`, `dropped`, `cleared`, `credited`, `route`, `read`,
+    `stuck`, `held`, `violated`."""
     step: int
     """Number of the trace's step at which it happened."""
     text: str

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from outlives.model.contract import Action, Refusal
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.setup import Item, Scope
-from outlives.model.state import State, Step
+from outlives.model.state import State, Step, items_of
 from outlives.model.world import Rules, World
 
 from ..verdict import Trace
@@ -77,8 +77,10 @@ class Witness:
         return (call for call in self.calls if call.rule == rule and at in (None, call.at))
 
     def item(self, request: int, item: int) -> Item:
-        """An item by number."""
-        return self.end.setup.requests[request].items[item]
+        """An item by number; those of later turns were there at least once, and are forgotten when a request ends."""
+        states = (self.end, *(moment.before for moment in reversed(self.moments)))
+        every = (items_of(state.setup, state.requests[request], request) for state in states)
+        return next(items for items in every if item < len(items))[item]
 
     def action(self, at: int) -> Action:
         """The action of the trace's step with this number."""
@@ -136,7 +138,7 @@ def _follow(seen: Witness, flying: list[Flight], at: int, action: Action, before
         flight = next((each for each in flying if each.executed_at is None), None)
         if flight is not None:
             flight.executed_at = at
-    processed = 1 if action.name in ("accept", "reject") and not after.misses else 0
+    processed = 1 if action.name in ("accept", "reject", "fail_kv_load") and not after.misses else 0
     for flight in flying[:processed]:
         flight.processed_at = at
     flying = flying[processed:]
