@@ -34,7 +34,7 @@ class Check:
 
 
 def _released_early(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    begun = life.running == 1 and life.start < life.counters.computed
+    begun = life.there == 1 and life.running == 1 and life.start < life.counters.computed
     return begun and life.referenced == 0 and life.booked == 0 and life.counters.placeholders > 0
 
 
@@ -138,7 +138,8 @@ def unchecked_read(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) 
     unseen = (life.end <= life.counters.computed).term
     exposed = z3.And((life.end > confirmed(life.counters)).term, unseen)
     choices = [symbol(f"?{name}", relation.context).term == 1 for name in ("count", "track")]
-    situation = [(life.flight.active == 0).term, (life.start < life.counters.computed).term, dispatch.enabled]
+    begun = [(life.there == 1).term, (life.start < life.counters.computed).term]
+    situation = [(life.flight.active == 0).term, *begun, dispatch.enabled]
     hypotheses = [relation.lemma(lemma) for lemma in lemmas]
     return solve([*hypotheses, *situation, *choices, z3.And(reads, unseen) != exposed], budget)
 

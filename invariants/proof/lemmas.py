@@ -42,6 +42,7 @@ def _flags(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     flight = life.flight
     return (
         _flag(life.base)
+        and _flag(life.there)
         and _flag(life.running)
         and _flag(life.referenced)
         and _flag(life.booked)
@@ -50,20 +51,23 @@ def _flags(terms: Terms, life: Life) -> bool:  # noqa: ARG001
         and _flag(flight.live)
         and _flag(flight.present)
         and flight.live <= flight.active
+        and flight.active <= life.there
+        and life.referenced <= life.there
     )
 
 
-def _numbers(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return (
-        life.start >= 0
-        and life.start < life.end
-        and life.look_ahead >= 0
-        and life.prompt >= 1
-        and life.counters.known >= life.prompt
-    )
+def _numbers(terms: Terms, life: Life) -> bool:
+    if life.start < 0 or life.start >= life.end or life.look_ahead < 0 or life.prompt < 1:
+        return False
+    if terms.assumed.anywhere:
+        return life.counters.known >= 1
+    return life.counters.known >= life.prompt
 
 
-def _queue(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+def _queue(terms: Terms, life: Life) -> bool:
+    if terms.assumed.asynchronous == 0:
+        drafted = life.live_drafts >= 0 and life.live_drafts <= life.live_tokens
+        return drafted and life.live_tokens <= life.counters.in_flight
     return (
         life.live_drafts >= 0
         and life.live_drafts <= life.live_promises
@@ -108,11 +112,12 @@ def _known_ahead(terms: Terms, life: Life) -> bool:  # noqa: ARG001
 
 
 def _monotone(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return life.running == 0 or confirmed(life.counters) >= life.floor
+    return life.floor >= 0 and (life.running == 0 or confirmed(life.counters) >= life.floor)
 
 
 def _partly_computed(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return life.running == 1 and life.counters.placeholders > 0 and life.start < life.counters.computed
+    begun = life.there == 1 and life.start < life.counters.computed
+    return life.running == 1 and life.counters.placeholders > 0 and begun
 
 
 def _coverage(terms: Terms, life: Life) -> bool:
@@ -187,7 +192,7 @@ def _true_past_prompt(terms: Terms, life: Life) -> bool:  # noqa: ARG001
 
 
 def _inside(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return life.end <= life.prompt
+    return life.there == 0 or life.end <= life.prompt
 
 
 def _front(terms: Terms, life: Life) -> bool:  # noqa: ARG001
@@ -208,7 +213,7 @@ def _ends_above_settled(life: Life) -> bool:
 
 
 def _settled_coverage(terms: Terms, life: Life) -> bool:
-    begun = life.live_tokens > 0 and life.start < life.counters.computed + _reach(terms, life)
+    begun = life.there == 1 and life.live_tokens > 0 and life.start < life.counters.computed + _reach(terms, life)
     if begun and _ends_above_settled(life):
         return life.referenced == 1
     return True
@@ -228,7 +233,35 @@ def _held(terms: Terms, life: Life) -> bool:
     return True
 
 
-TYPES = Lemma("TYPES", "flags are 0 or 1, and no step is live that is not in flight", _flags)
+def _at_start(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    if life.counters.placeholders != 0 or life.live_promises != 0:
+        return False
+    return life.flight.active == 0 or life.flight.lowest == life.flight.start
+
+
+def _solo(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.live_drafts == 0 or life.counters.computed >= life.counters.known
+
+
+def _unshifted(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    return flight.active == 0 or (flight.true_start == flight.start and flight.draft_margin == 0)
+
+
+def _last(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    flight = life.flight
+    if flight.live == 0:
+        return True
+    if flight.tokens < 1 or flight.rest < flight.tokens or flight.rest > life.live_tokens:
+        return False
+    if flight.sampled == 0:
+        return True
+    return flight.rest == flight.tokens and life.counters.computed >= life.counters.known
+
+
+TYPES = Lemma(
+    "TYPES", "flags are 0 or 1, only steps in flight are live, and nobody reads an item that is not there", _flags
+)
 NUMBERS = Lemma("NUMBERS", "the item is not empty, and the prompt is known", _numbers)
 QUEUE = Lemma("QUEUE", "live drafts <= live promises <= live tokens <= tokens in flight", _queue)
 STALE = Lemma("STALE-SHARE", "the stale share is what is in flight beside the live steps", _stale_share)
@@ -252,6 +285,10 @@ READER = Lemma("READER", "a step finds the key wherever in its allowance it begi
 CHECKED = Lemma("CHECKED-READER", "a step finds the key in the window that the gate saw", _finds(_reads_checked))
 PAST_PROMPT = Lemma("PAST-PROMPT", "with all live drafts rejected, computed is at or above the prompt", _past_prompt)
 TRUE_PAST = Lemma("TRUE-PAST-PROMPT", "a step that rejections shift starts at or above the prompt", _true_past_prompt)
+AT_START = Lemma("AT-START", "nothing is promised, so no step may begin below the scheduler's start", _at_start)
+SOLO = Lemma("SOLO", "while drafts are in flight, all that is known is computed: nothing leaves behind them", _solo)
+UNSHIFTED = Lemma("UNSHIFTED", "no rejection is pending that would move a step's true start", _unshifted)
+LAST = Lemma("LAST", "a live step that samples is the last one in flight", _last)
 INSIDE = Lemma("INSIDE", "the item lies inside the prompt", _inside)
 FRONT = Lemma("FRONT", "a step is live and truly starts at computed less what is in flight from it on", _front)
 SETTLED = Lemma("SETTLED-COVERAGE", "an item that ends above what is settled is referenced", _settled_coverage)
@@ -296,6 +333,10 @@ def lemma_sets(assumed: Assumed) -> tuple[tuple[Lemma, ...], ...]:
     if "A1" in assumed.relaxed:
         common = (*_COMMON, COUNTERS, FRONT)
         return ((*common, HELD) if assumed.reader == "checked" else (*common, NUMBERS, SETTLED, SETTLED_PRESENT),)
+    if assumed.asynchronous == 0:
+        # Nothing is promised: all readers begin at the scheduler's start, whichever is asked about.
+        readers = {"checked": (), "any": (AT_START,), "true": (QUEUE, STALE, WAITING, AT_START, SOLO, UNSHIFTED, LAST)}
+        return ((TYPES, BOOKED, SHELVED, CHECKED, *readers[assumed.reader]),)
     if assumed.reader == "checked":
         sets.append((TYPES, BOOKED, SHELVED, CHECKED))
     if assumed.reader == "true" and inside:

@@ -5,12 +5,12 @@ Belongs here: `Life` and `Flight` (the state), `Arithmetic` (the counter functio
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from outlives.model import lifetime
 from outlives.model.lifetime import Counters, Guard
-from outlives.model.world import Reader
+from outlives.model.world import Reader, Switches
 
 __all__ = ["EMPTY", "Arithmetic", "Assumed", "Flight", "Life", "Terms", "landed"]
 
@@ -61,6 +61,7 @@ class Assumed:
     """1: a drafter that misses an item which starts past its step's window goes on (0.24.0 on); 0: it crashes, and the
     gate looks as far ahead as the drafter."""
     asynchronous: int = 1
+    """0: synchronous scheduling, which promises nothing."""
     encoder_reset: int = 0
     """1: the encoder cache may be reset while requests run: safe only for readers that start where they are checked."""
     settle_kv: int = 1
@@ -73,6 +74,19 @@ class Assumed:
     """1: a session goes on after all outputs but the last one (0.33.0 on)."""
     trim_computed: int = 1
     """1: tokens cut off at a stop no longer count as computed (0.33.0 on)."""
+
+    def behaving(self, switches: Switches) -> "Assumed":
+        """The same of a release: its switches in the place of those of `repaired`."""
+        return replace(
+            self,
+            isolate=switches.isolate_stale,
+            tolerate=switches.tolerate_look_ahead,
+            settle_kv=switches.settle_kv_failure,
+            settle_turn=switches.settle_turn,
+            free_at_turn_end=switches.free_at_turn_end,
+            keep_outputs=switches.keep_outputs,
+            trim_computed=switches.trim_computed,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +110,10 @@ class Flight(NamedTuple):
     tokens: int
     """How many it was given."""
     drafts: int
+    sampled: int
+    """1: it samples."""
     share: int
-    """Promised outputs: 0 where it does not sample, else base + drafts."""
+    """Promised outputs: 0 where it does not sample, else base + drafts; 0 with synchronous scheduling."""
     lowest: int
     """Computed less the live promises, both at dispatch: no reader may begin below it."""
     true_start: int
@@ -112,7 +128,7 @@ class Flight(NamedTuple):
     """1: the key is on the shelf when this step reads, after its own notices and encodes."""
 
 
-_LANDED = Flight(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+_LANDED = Flight(*[0] * len(Flight._fields))
 
 
 def landed() -> Flight:
@@ -132,7 +148,9 @@ class Life(NamedTuple):
     look_ahead: int
     """How far past its window a drafter reads. Constant."""
     prompt: int
-    """Prompt tokens. Constant."""
+    """Known tokens when the turn began that brought the item: at first the prompt. Constant once the item is there."""
+    there: int
+    """1: the item is there; 0: it comes with a later turn of the session, and nobody looks at it before."""
     counters: Counters
     """The request's counters, as the scheduler has them. A finished or aborted request counts as preempted."""
     running: int
@@ -160,5 +178,5 @@ class Life(NamedTuple):
     flight: Flight
 
 
-EMPTY = Life(0, 0, 0, 0, 0, Counters(0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _LANDED)
+EMPTY = Life(0, 0, 0, 0, 0, 0, Counters(0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _LANDED)
 """The shape of a state, all zeros."""

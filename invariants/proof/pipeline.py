@@ -15,8 +15,10 @@ from outlives.model import lifetime
 from outlives.model.contract import Refusal
 
 from . import relation
+from .in_flight import shift, take_live, take_stale
 from .life import EMPTY, Flight, Life, Terms, landed
 from .relation import Phase
+from .routes import preempt
 
 __all__ = ["DEEPEST", "EMPTY_RUN", "MOVES", "Run", "Slot", "begins", "misses"]
 
@@ -70,6 +72,7 @@ def begins(terms: Terms, run: Run) -> bool:  # noqa: ARG001
     life = run.life
     return (
         life.base == 1
+        and life.there == 1
         and life.look_ahead == 0
         and life.booked == 0
         and run.decoding == 0
@@ -184,9 +187,9 @@ def _land(terms: Terms, run: Run, accepted: int) -> Next:
         sampled = 1
     life = run.life._replace(flight=flight)
     if flight.live == 1:
-        taken = relation.take_live(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1)
+        taken = take_live(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1)
     else:
-        taken = relation.take_stale(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1, 0)
+        taken = take_stale(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1, 0)
     first = first._replace(flight=_behind(terms, first.flight, flight, accepted))
     second = second._replace(flight=_behind(terms, second.flight, flight, accepted))
     return _lived(run._replace(first=first, second=second, third=_FREE, planned=sampled), taken)
@@ -201,7 +204,7 @@ def _behind(terms: Terms, flight: Flight, landing: Flight, accepted: int) -> Fli
         if flight.live == 0:
             return flight._replace(margin=0, draft_margin=0)
         return flight
-    return relation.shift(terms, flight, landing.drafts - accepted, landing.share, landing.drafts)
+    return shift(terms, flight, landing.drafts - accepted, landing.share, landing.drafts)
 
 
 def _process(terms: Terms, run: Run, accepted: int) -> Next:
@@ -213,7 +216,7 @@ def _process(terms: Terms, run: Run, accepted: int) -> Next:
 
 
 def _preempt(terms: Terms, run: Run) -> Next:
-    preempted = relation.preempt(terms, run.life)
+    preempted = preempt(terms, run.life)
     if isinstance(preempted, Refusal):
         return preempted
     run = run._replace(

@@ -20,7 +20,7 @@ from outlives.model.world import World
 
 from .life import Flight, Life, landed
 
-__all__ = ["Taken", "changes", "part_of", "project", "projected_items"]
+__all__ = ["Taken", "all_items", "changes", "part_of", "project", "projected_items"]
 
 
 class Taken(NamedTuple):
@@ -30,12 +30,21 @@ class Taken(NamedTuple):
     choices: dict[str, int]
 
 
+def all_items(state: State, request: int) -> tuple[Item, ...]:
+    """The request's items that are there; of a finished request, those that its steps in flight were told of."""
+    record = state.requests[request]
+    if record.status != FINISHED:
+        return items_of(state.setup, record, request)
+    told = [part.extra for step in state.steps for part in step.parts if part.request == request]
+    return state.setup.requests[request].items + max(told, key=len, default=())
+
+
 def projected_items(state: State, request: int) -> tuple[int, ...]:
     """The items of the request that the abstraction covers: those whose key no other item of it has. Items of later
     turns are covered once they are there; encoder-decoder models share nothing, and are not."""
     if state.setup.encoder_decoder == 1:
         return ()
-    items = items_of(state.setup, state.requests[request], request)
+    items = all_items(state, request)
     keys = [item.key for item in items]
     return tuple(index for index, item in enumerate(items) if keys.count(item.key) == 1)
 
@@ -106,6 +115,7 @@ def _flight(world: World, state: State, request: int, key: str, position: int) -
         start=part.start,
         tokens=part.tokens,
         drafts=part.drafts if part.sampled == 1 else 0,
+        sampled=part.sampled,
         share=part.promised,
         lowest=part.lowest,
         true_start=world.rules.reader_start(part.start, part.rejected),
@@ -129,10 +139,31 @@ def _same_admission(state: State, request: int, earlier: Part, later: Part) -> b
     return True
 
 
-def project(world: World, state: State, request: int, item: int, tracked: int | None) -> Life:
-    """The abstract state for one item of one request, following step `tracked` of those in flight (or none)."""
+def known_at_birth(state: State, request: int, item: int, subject: Item) -> int:
+    """Known tokens when the turn began that brought the item."""
     asked = state.setup.requests[request]
-    subject: Item = items_of(state.setup, state.requests[request], request)[item]
+    behind = len(asked.items)
+    if item < behind:
+        return asked.prompt
+    for turn in asked.turns:
+        if item < behind + len(turn.items):
+            return subject.start - turn.items[item - behind].start + turn.prompt
+        behind += len(turn.items)
+    return asked.prompt
+
+
+def project(
+    world: World, state: State, request: int, item: int, tracked: int | None, subject: Item | None = None
+) -> Life:
+    """The abstract state for one item of one request, following step `tracked` of those in flight (or none).
+
+    `subject` is the item where the state does not have it: not yet, or no more.
+    """
+    there = all_items(state, request)
+    if item < len(there):
+        subject = there[item]
+    assert subject is not None
+    born = state.requests[request].status == FINISHED or item < len(there)
     record = state.requests[request]
     counters = _counters(state, request)
     running = int(holds_progress(state, request))
@@ -143,7 +174,8 @@ def project(world: World, state: State, request: int, item: int, tracked: int | 
         start=subject.start,
         end=subject.end,
         look_ahead=state.setup.look_ahead,
-        prompt=asked.prompt,
+        prompt=known_at_birth(state, request, item, subject) if born else state.setup.requests[request].prompt,
+        there=int(born),
         counters=counters,
         running=running,
         referenced=int(item in record.references),
@@ -175,12 +207,13 @@ def changes(
         return
     if action.name == "continue_session":
         if before.requests[request].status == PAUSED and after.requests[request].status == WAITING:
-            yield Taken("more-prompt", {"more": _added(before, request)})
+            born = int(item >= len(all_items(before, request)))
+            yield Taken("more-prompt", {"more": _added(before, request), "born": born})
         return
     if after.requests[request].status == PAUSED and before.requests[request].status == RUNNING:
         yield Taken("turn-end", {"cut": 0})
         return
-    key = items_of(before.setup, before.requests[request], request)[item].key
+    key = all_items(before, request)[item].key
     was, now = before.requests[request], after.requests[request]
     left = after.steps[-1] if len(after.steps) > len(before.steps) else None
     part = part_of(left, request) if left is not None else None
@@ -204,11 +237,11 @@ def changes(
             other.key == key
             for number in range(len(before.requests))
             if number != request
-            for other in items_of(before.setup, before.requests[number], number)
+            for other in all_items(before, number)
         )
         choices["ahead"] = int(item in now.references or (own and has and not had))
         if ran:
-            yield Taken("dispatch", choices)
+            yield Taken("dispatch" if was.status == RUNNING else "go-on", choices)
         else:
             yield Taken("resume", {"hit": part.start, **choices})
     elif item in now.references and item not in was.references:
@@ -225,7 +258,7 @@ def _added(state: State, request: int) -> int:
 
 def _overlaps(before: State, after: State, request: int, item: int, part: Part) -> bool:
     """Whether the gate looked at the item for this part and took it."""
-    subject = items_of(before.setup, before.requests[request], request)[item]
+    subject = all_items(before, request)[item]
     end = part.start + part.tokens
     if subject.end <= part.start or subject.start >= end + after.setup.look_ahead:
         return False

@@ -28,9 +28,12 @@ from typing import Any
 from outlives.model import lifetime
 from outlives.model.contract import Refusal
 
-from .life import Assumed, Flight, Life, Terms, landed
+from .in_flight import take_live, take_stale
+from .life import Assumed, Flight, Life, Terms
+from .routes import end_turn, fail_kv, hold_on, more_prompt, preempt, reset, reset_encoder_cache
 
-__all__ = ["FLAGS", "TRANSITIONS", "Outcome", "Phase", "Transition", "share_of", "shift", "transitions"]
+__all__ = ["FLAGS", "TRANSITIONS", "Outcome", "Phase", "Transition", "transitions"]
+__all__ += ["admit", "advance", "evict", "gate", "only_running", "process", "raise_floor"]
 
 Outcome = Life | Refusal
 
@@ -45,9 +48,20 @@ def raise_floor(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
 
 
 def _ask_guard(terms: Terms, life: Life, site: str) -> Life:
-    if terms.guard.site == site and life.referenced == 1:  # noqa: SIM102 -- each question is a decision of its own
+    return _free_pass(terms, life) if terms.guard.site == site else life
+
+
+def _free_pass(terms: Terms, life: Life) -> Life:
+    if life.referenced == 1:  # noqa: SIM102 -- each question is a decision of its own
         if terms.guard.condition(life.counters, life.end, life.look_ahead):
             return life._replace(referenced=0)
+    return life
+
+
+def free_at_turn_end(terms: Terms, life: Life) -> Outcome:
+    """After a turn the guard is asked once more, wherever it is asked otherwise."""
+    if terms.assumed.settle_turn == 1 and terms.assumed.free_at_turn_end == 1:
+        return _free_pass(terms, life)
     return life
 
 
@@ -59,6 +73,8 @@ def gate(terms: Terms, life: Life, count: int, encoded: int, ahead: int) -> Outc
     """
     if count < 1:
         return Refusal("nothing-scheduled")
+    if life.there == 0:
+        return life
     if life.end <= life.counters.computed:
         return life
     if life.start >= life.counters.computed + count:
@@ -87,6 +103,9 @@ def only_running(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001 -- one si
 def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
     """`count` tokens leave with the step that the gate has just let pass. `track`: follow this step."""
     before = life.counters
+    if terms.assumed.asynchronous == 0:  # noqa: SIM102 -- each question is a decision of its own
+        if before.computed >= before.known:
+            return Refusal("FACT: without promises a request waits for its output")
     drafts = lifetime.carried_drafts(before, count)
     shelved = life.shelf_next
     life = _ask_guard(terms, life, "before-advance")
@@ -98,12 +117,15 @@ def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
     if track == 1:
         if flight.active == 1:
             return Refusal("already-tracking")
+        if life.there == 0:
+            return Refusal("not-a-reader-of-it")
         flight = Flight(
             active=1,
             live=1,
             start=before.computed,
             tokens=count,
             drafts=drafts,
+            sampled=sampled,
             share=share,
             lowest=before.computed - life.live_promises,
             true_start=terms.arithmetic.reader_start(before.computed, 0),
@@ -123,22 +145,6 @@ def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
     )
 
 
-def shift(terms: Terms, flight: Flight, rejected: int, share: int, drafts: int) -> Flight:
-    """An earlier step of the same admission was processed: `rejected` of its drafts move the true start down."""
-    return flight._replace(
-        true_start=terms.arithmetic.reader_start(flight.true_start, rejected),
-        margin=flight.margin - share,
-        draft_margin=flight.draft_margin - drafts,
-    )
-
-
-def share_of(terms: Terms, life: Life, drafts: int, sampled: int) -> int:
-    """What a step promised: 0 where it does not sample, else base + drafts."""
-    if sampled == 1 and terms.assumed.asynchronous == 1:
-        return life.base + drafts
-    return 0
-
-
 def process(
     terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, dropped: int = 0
 ) -> Outcome:
@@ -147,171 +153,14 @@ def process(
     counters, stale = rules.receive(life.counters, count, terms.assumed.isolate)
     if stale == 1 and dropped == 1:
         return life._replace(counters=counters)
+    if stale == 1 and life.running == 1 and terms.assumed.asynchronous == 0:
+        return Refusal("FACT: a request resumes beside its stale outputs only where they are to vanish")
     counters = rules.roll_back(counters, drafts - accepted, stale)
     life = _ask_guard(terms, life._replace(counters=counters), "at-output")
     if sampled == 1:
         tokens = life.base + accepted
         return life._replace(counters=rules.deliver(life.counters, tokens, stale, dropped, terms.assumed.asynchronous))
     return life
-
-
-def _wrong_output(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int) -> Refusal | None:
-    """What no output looks like."""
-    if count < 1 or accepted < 0 or accepted > drafts:
-        return Refusal("no-such-output")
-    if sampled == 0 and drafts > 0:
-        return Refusal("only-sampling-steps-carry-drafts")
-    if share_of(terms, life, drafts, sampled) > count:
-        return Refusal("FACT: a step promises at most its tokens")  # proved of the tracked step: lemma STEP
-    return None
-
-
-def take_live(terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int) -> Outcome:
-    """The oldest step in flight is live, and leaves the pipeline. `own`: it is the tracked one."""
-    wrong = _wrong_output(terms, life, count, drafts, accepted, sampled)
-    if wrong is not None:
-        return wrong
-    if life.running == 0 or life.counters.in_flight > life.live_tokens:
-        return Refusal("FACT: stale steps are older than live ones")
-    share = share_of(terms, life, drafts, sampled)
-    if count > life.live_tokens or share > life.live_promises or drafts > life.live_drafts:
-        return Refusal("FACT: the sum is at least each of its parts")
-    left = life.live_promises - share
-    if left > life.live_tokens - count or life.live_drafts - drafts > left:
-        return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
-    flight = life.flight
-    if own == 1:
-        wrong = _not_the_tracked(flight, 1, count, drafts, share)
-        if wrong is not None:
-            return wrong
-        flight = landed()
-    elif flight.active == 1:
-        if flight.live == 0:
-            return Refusal("FACT: stale steps are older than live ones")
-        if count > life.live_tokens - flight.rest or share > flight.margin or drafts > flight.draft_margin:
-            return Refusal("FACT: the sum is at least each of its parts")
-        if flight.draft_margin - drafts > flight.margin - share:
-            return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
-        flight = shift(terms, flight, drafts - accepted, share, drafts)
-    return life._replace(
-        live_tokens=life.live_tokens - count, live_promises=left, live_drafts=life.live_drafts - drafts, flight=flight
-    )
-
-
-def _not_the_tracked(flight: Flight, live: int, count: int, drafts: int, share: int) -> Refusal | None:
-    if flight.active == 0 or flight.live != live:
-        return Refusal("not-the-tracked-step")
-    if flight.tokens != count or flight.drafts != drafts or flight.share != share:
-        return Refusal("not-the-tracked-step")
-    if flight.margin != 0 or flight.draft_margin != 0:
-        return Refusal("FACT: outputs are processed in dispatch order")
-    return None
-
-
-def take_stale(
-    terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, own: int, same: int
-) -> Outcome:
-    """The oldest step in flight was dispatched before the last preemption, and leaves the pipeline. `own`: it is the
-    tracked one; `same`: the tracked one is of its admission, and is shifted."""
-    wrong = _wrong_output(terms, life, count, drafts, accepted, sampled)
-    if wrong is not None:
-        return wrong
-    if count > life.counters.in_flight - life.live_tokens:
-        return Refusal("FACT: the sum is at least each of its parts")
-    share = share_of(terms, life, drafts, sampled)
-    flight = life.flight
-    if own == 1:
-        wrong = _not_the_tracked(flight, 0, count, drafts, share)
-        if wrong is not None:
-            return wrong
-        flight = landed()
-    elif same == 1:
-        if flight.active == 0 or flight.live == 1:
-            return Refusal("not-of-one-admission")
-        if share > flight.margin or drafts > flight.draft_margin:
-            return Refusal("FACT: the sum is at least each of its parts")
-        if flight.draft_margin - drafts > flight.margin - share:
-            return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
-        flight = shift(terms, flight, drafts - accepted, share, drafts)
-    return life._replace(flight=flight)
-
-
-def preempt(terms: Terms, life: Life) -> Outcome:
-    """The running request loses its blocks and its references; what is in flight still executes."""
-    return life._replace(
-        counters=terms.arithmetic.preempt(life.counters, terms.assumed.isolate),
-        running=0,
-        referenced=0,
-        floor=0,
-        live_tokens=0,
-        live_promises=0,
-        live_drafts=0,
-        flight=life.flight._replace(live=0),
-    )
-
-
-def reset(terms: Terms, life: Life) -> Outcome:
-    """A prefix-cache reset preempts the running request. Its outputs in flight are to vanish."""
-    counters = terms.arithmetic.reset(life.counters, terms.assumed.isolate)
-    return _admission_over(life._replace(counters=counters, running=0, referenced=0, floor=0))
-
-
-def _admission_over(life: Life) -> Life:
-    """Nothing in flight is live any more."""
-    return life._replace(live_tokens=0, live_promises=0, live_drafts=0, flight=life.flight._replace(live=0))
-
-
-def fail_kv(terms: Terms, life: Life, count: int, valid: int) -> Outcome:
-    """KV blocks of the step that has just left the pipeline failed to load: its output is skipped.
-
-    Computed falls to `valid`. As released that is all; what keeps the theorem is that promises and references go and
-    that the steps in flight are no longer live (`settle_kv`).
-    """
-    if valid < 0 or valid > life.counters.known - life.base or valid > life.counters.computed:
-        return Refusal("FACT: a prefix that was to be loaded never covers the last known token")
-    counters, _ = terms.arithmetic.receive(life.counters, count, terms.assumed.isolate)
-    life = life._replace(counters=terms.arithmetic.fail_kv(counters, valid, terms.assumed.settle_kv))
-    life = life._replace(floor=lifetime.confirmed(life.counters))
-    if terms.assumed.settle_kv == 1:
-        return _admission_over(life._replace(referenced=0))
-    return life
-
-
-def end_turn(terms: Terms, life: Life, cut: int) -> Outcome:
-    """A turn of a session ends; its last `cut` tokens lie past the stop. The request keeps its references and what it
-    has computed, or waits where it was preempted and a stale output brought the end."""
-    rules = terms.arithmetic
-    stale = 1 - life.running
-    if cut < 0 or life.counters.known - cut < life.prompt:
-        return Refusal("FACT: what is cut off was delivered in this turn")
-    if life.running == 1:  # noqa: SIM102 -- each question is a decision of its own
-        if lifetime.confirmed(life.counters) < cut:
-            return Refusal("FACT: what is cut off was delivered in this turn")
-    counters = life.counters
-    if cut > 0:
-        counters = rules.trim(counters, cut, stale, terms.assumed.trim_computed, terms.assumed.asynchronous)
-    life = _admission_over(life._replace(counters=rules.end_turn(counters, terms.assumed.settle_turn)))
-    if life.running == 1:
-        life = life._replace(floor=lifetime.confirmed(life.counters))
-    if terms.assumed.settle_turn == 1:  # noqa: SIM102
-        if terms.assumed.free_at_turn_end == 1:
-            return _ask_guard(terms, life, "at-output")
-    return life
-
-
-def more_prompt(terms: Terms, life: Life, more: int) -> Outcome:
-    """The session's next turn begins, with `more` prompt tokens after the outputs that are kept."""
-    if more < 1:
-        return Refusal("nothing-to-add")
-    if life.live_tokens > 0:
-        return Refusal("FACT: nothing in flight is live between two turns")
-    counters = terms.arithmetic.continue_turn(life.counters, more, terms.assumed.keep_outputs)
-    return life._replace(counters=counters)
-
-
-def reset_encoder_cache(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
-    """The book is emptied, and the shelf after all steps dispatched so far."""
-    return life._replace(booked=0, referenced=0, shelf_next=0)
 
 
 def admit(terms: Terms, life: Life, hit: int) -> Outcome:
@@ -327,7 +176,7 @@ def admit(terms: Terms, life: Life, hit: int) -> Outcome:
 
 def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
     """The gate takes a reference to an entry that is there, and then nothing is dispatched; the request may wait."""
-    if life.booked == 0:
+    if life.booked == 0 or life.there == 0:
         return Refusal("not-there")
     return life._replace(referenced=1, seen=1)
 
@@ -397,7 +246,7 @@ class Transition:
         return life
 
 
-FLAGS = frozenset({"encoded", "ahead", "track", "sampled", "own", "same", "dropped", "spared"})
+FLAGS = frozenset({"encoded", "ahead", "track", "sampled", "own", "same", "dropped", "spared", "born"})
 """Choices that are 0 or 1; the others are any number."""
 
 _RUNNING = Phase(only_running)
@@ -425,8 +274,9 @@ TRANSITIONS: tuple[Transition, ...] = (
         (Phase(take_live, (*_STEP, "own")), Phase(fail_kv, ("count", "valid"))),
         "KV blocks of a live step failed to load; its output is skipped",
     ),
-    Transition("turn-end", (Phase(end_turn, ("cut",)),), "a turn of a session ends"),
-    Transition("more-prompt", (Phase(more_prompt, ("more",)),), "a session goes on with more prompt"),
+    Transition("turn-end", (Phase(end_turn, ("cut",)), Phase(free_at_turn_end)), "a turn of a session ends"),
+    Transition("more-prompt", (Phase(more_prompt, ("more", "born")),), "a session's next turn begins"),
+    Transition("go-on", (Phase(hold_on), *_DISPATCH), "a session is admitted with what it holds, and dispatched"),
     Transition("reset-encoder-cache", (Phase(reset_encoder_cache),), "the encoder cache is reset"),
     Transition("touch", (Phase(touch),), "the gate takes a reference and dispatches nothing"),
     Transition("let-go", (Phase(let_go),), "a waiting request drops its reference"),
@@ -440,5 +290,5 @@ def transitions(assumed: Assumed) -> tuple[Transition, ...]:
     """The transitions that there are under these assumptions."""
     without = set() if assumed.encoder_reset == 1 else {"reset-encoder-cache"}
     if assumed.leaves == 0:
-        without |= {"preempt", "stale-output", "reset", "kv-failure", "turn-end"}
+        without |= {"preempt", "stale-output", "reset", "kv-failure", "turn-end", "more-prompt", "go-on"}
     return tuple(each for each in TRANSITIONS if each.name not in without)

@@ -11,12 +11,12 @@ from functools import cache
 from outlives.model.contract import Action, Refusal
 from outlives.model.scheduler import OUTPUTS
 from outlives.model.setup import Item, RequestSetup, Setup, request_name
-from outlives.model.state import FINISHED, State, items_of
+from outlives.model.state import FINISHED, State
 from outlives.model.world import World
 
 from .extract import leaves
 from .life import Arithmetic, Assumed, Life, Terms
-from .projection import changes, part_of, project, projected_items
+from .projection import all_items, changes, part_of, project, projected_items
 from .relation import TRANSITIONS
 
 __all__ = ["check_step", "terms_of", "untied"]
@@ -83,27 +83,36 @@ def untied(world: World, before: State, action: Action, after: State) -> Iterato
     terms = terms_of(world, before.setup)
     yield from _reader_strays(world, before, action, after)
     processed = 1 if action.name in OUTPUTS and len(after.steps) < len(before.steps) else 0
+    # What a turn brings is projected from the action on with which the turn begins.
+    first = after if action.name == "continue_session" else before
     for request in range(len(before.requests)):
-        for item in projected_items(before, request):
-            for tracked in _worth_tracking(before, after, request):
+        items = all_items(first, request)
+        for item in projected_items(first, request):
+            for tracked in _worth_tracking(before, after, request, item):
                 then = None if tracked is None or tracked < processed else tracked - processed
                 taken = [*changes(before, action, after, request, item, tracked)]
                 difference = check_step(
                     terms,
-                    project(world, before, request, item, _in_flight(before, tracked)),
+                    project(world, before, request, item, _in_flight(before, tracked), items[item]),
                     taken,
-                    project(world, after, request, item, then),
-                    _ignored(world, before, action, after, request, item, then),
+                    project(world, after, request, item, then, items[item]),
+                    _ignored(world, before, action, after, request, items[item], then),
                 )
                 if difference:
                     step = "" if tracked is None else f", step {tracked} in flight"
                     yield f"{request_name(request)}, item {item}{step}: {difference}"
 
 
-def _worth_tracking(before: State, after: State, request: int) -> Iterator[int | None]:
-    """Each step in flight with a part of the request, and the one that has just left; none, where there is none."""
+def _worth_tracking(before: State, after: State, request: int, item: int) -> Iterator[int | None]:
+    """Each step in flight with a part of the request that was told of the item, and the one that has just left; none,
+    where there is none."""
     steps = (*before.steps, *after.steps[len(before.steps) :])
-    positions = [at for at, step in enumerate(steps) if step.executed == 0 and part_of(step, request) is not None]
+    at_first = len(before.setup.requests[request].items)
+    positions = []
+    for at, step in enumerate(steps):
+        part = part_of(step, request) if step.executed == 0 else None
+        if part is not None and item < at_first + len(part.extra):
+            positions.append(at)
     if positions:
         yield from positions
     else:
@@ -116,15 +125,12 @@ def _in_flight(before: State, tracked: int | None) -> int | None:
 
 
 def _ignored(
-    world: World, before: State, action: Action, after: State, request: int, item: int, tracked: int | None
+    world: World, before: State, action: Action, after: State, request: int, item: Item, tracked: int | None
 ) -> frozenset[str]:
     ignored = _GHOSTS if "A2" in world.relaxed else _GHOSTS | {"seen"}
     if world.reader != "true":
         ignored |= {"flight.true_start"}  # the model only keeps it for readers that use it
-    if (
-        after.omitted > before.omitted
-        and action.get("omit", "") != items_of(before.setup, before.requests[request], request)[item].key
-    ):
+    if after.omitted > before.omitted and action.get("omit", "") != item.key:
         ignored |= {"omitted"}  # the encode of another key was left out
     if after.requests[request].status == FINISHED:
         ignored |= {"counters.known", "seen"}  # the model forgets what a finished request knew
