@@ -102,8 +102,9 @@ class SchedulerModel:
         return self._properties
 
     def within(self, state: State) -> bool:
-        """Every state belongs to the model; after a miss the engine is dead and nothing is enabled."""
-        return not state.misses
+        """After a miss the engine is dead and nothing is enabled. Where the book counts more free slots than there are,
+        as released encoder-decoder managers come to do, it would go on counting without end."""
+        return not state.misses and state.book.free <= state.setup.slots
 
     def actions(self, state: State) -> Iterator[Action]:
         """Every action that is worth trying, with every argument that can make a difference."""

@@ -69,7 +69,7 @@ UNKNOWN = (
     (("check", "--relax", "A5"), "unknown assumption 'A5'. Known: A1, A2, A3, A4."),
     (("check", "--relax", "a1"), "unknown assumption 'a1'. Known: A1, A2, A3, A4."),
     (("check", "--reader", "near"), "unknown reader 'near'. Known: checked, true, any."),
-    (("check", "--without", "A1"), "unknown route 'A1'. Known: preempt, abort, look-ahead."),
+    (("check", "--without", "A1"), "unknown route 'A1'. Known: preempt, abort, reset-prefix-cache"),
     (("check", "--policy", "lifo"), "unknown policy 'lifo'. Known: fcfs"),
     (("check", "--scenario", "chunk"), "unknown scenario 'chunk'. Did you mean 'chunk-end'? Known: chunk-end, "),
     (("check", "--engine", "z3"), "unknown engine 'z3'. Known: machine, exhaustive, proof."),
