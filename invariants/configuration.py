@@ -182,8 +182,7 @@ class Configuration:
         if self.policy != "both":
             low = int(self.policy == "priority")
             changes["by_priority"] = Range(low, low)
-        if self.mode() != PLAIN:
-            changes["modes"] = (self.mode(),)
+        changes["modes"] = self._modes()
         if "sessions" in self.without:
             changes.setdefault("turns", Range(1, 1))
         return DEFAULT_SCOPE._replace(anywhere=self.items_anywhere, presets=_PRESETS, **changes)
@@ -191,6 +190,17 @@ class Configuration:
     def mode(self) -> str:
         """The modes that were asked for, joined by `+`; `plain` where none was."""
         return "+".join(word for word, name in MODE_WORDS.items() if getattr(self, name)) or PLAIN
+
+    def _modes(self) -> tuple[str, ...]:
+        """The modes that are drawn from: the ones asked for, or all that the numbers allow."""
+        if self.mode() != PLAIN:
+            return (self.mode(),)
+        excluded = set()
+        if self.numbers.get("drafts", (0, 1))[1] == 0:
+            excluded.add("diffusion")  # nothing would ever be sampled
+        if self.items_anywhere:
+            excluded.add("encoder-decoder")  # its items are read at the first position
+        return tuple(mode for mode in DEFAULT_SCOPE.modes if mode not in excluded)
 
     def world(self) -> World:
         """The scheduler under its assumptions."""

@@ -138,6 +138,12 @@ def test_modes_and_turns_that_can_hold_together_come_back(fields: dict[str, Any]
         assert getattr(asked.model().initial_state({}).setup, name) == fields.get(name, False)
 
 
+def test_modes_that_the_numbers_exclude_are_not_drawn() -> None:
+    assert set(Configuration().scope().modes) == {"plain", "synchronous", "diffusion", "encoder-decoder"}
+    assert "diffusion" not in Configuration(numbers={"drafts": (0, 0)}).scope().modes
+    assert "encoder-decoder" not in Configuration(items_anywhere=True).scope().modes
+
+
 @pytest.mark.parametrize(
     ("name", "most"), [("turns", 4), ("items", 8), ("depth", 8), ("drafts", 64), ("slots", 1_000_000)]
 )
