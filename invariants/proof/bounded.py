@@ -4,7 +4,7 @@ Belongs here: unrolling the moves of `pipeline`, the search, and the counterexam
 fact; what it does not find within the bounds says nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from .extract import Extractor, leaves, rebuilt
 from .lemmas import initial
 from .life import Flight, Terms
 from .pipeline import EMPTY_RUN, MOVES, Run, begins, misses
+from .pipeline_routes import ROUTE_MOVES, risky_routes
 
 __all__ = ["MOST_MOVES", "SEARCH_BUDGET", "Counterexample", "Move", "Searched", "search"]
 
@@ -28,9 +29,10 @@ class Move:
     """One abstract action, and the run after it."""
 
     name: str
-    """resume, dispatch, output, preempt or evict."""
+    """resume, dispatch, output, preempt, evict, or one of `ROUTE_MOVES`."""
     number: int
-    """The prefix hit of a resume, the drafts of a dispatch, the accepted drafts of an output; 0 otherwise."""
+    """The prefix hit of a resume, the drafts of a dispatch, the accepted drafts of an output, the valid positions of a
+    failed load, the prompt of a later turn; 0 otherwise."""
     encoded: int
     """0: the step's planned encode was left out (A4 relaxed)."""
     after: Run
@@ -38,7 +40,7 @@ class Move:
     @property
     def tokens(self) -> int:
         """Tokens of the step that a resume or a dispatch built; 0 for the others."""
-        return self.after.tokens if self.name in ("resume", "dispatch") else 0
+        return self.after.tokens if self.name in ("resume", "dispatch", "go-on") else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +80,14 @@ class Searched:
 class _Unrolled:
     """The moves as formulas, one copy of the state per step."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, routes: frozenset[str]) -> None:
         extractor = Extractor(terms, EMPTY_RUN)
         self.terms = terms
         self.context = extractor.context
         self.moves = [extractor.transition(name, phases) for name, phases in MOVES.items() if _open(terms, name)]
+        self.moves += [
+            extractor.transition(name, phases) for name, (route, phases) in ROUTE_MOVES.items() if route in routes
+        ]
         self.symbols = {path: value.term for path, value in leaves(extractor.state).items()}
         self.begin = z3.And(
             extractor.formula("begins", begins),
@@ -130,11 +135,23 @@ def _open(terms: Terms, move: str) -> bool:
     return move != "preempt" or "preempt" not in terms.assumed.closed
 
 
-def search(terms: Terms, *, depth: int = 2, most_moves: int = MOST_MOVES, budget: int = SEARCH_BUDGET) -> Searched:
+def search(
+    terms: Terms,
+    *,
+    depth: int = 2,
+    most_moves: int = MOST_MOVES,
+    budget: int = SEARCH_BUDGET,
+    routes: frozenset[str] | None = None,
+) -> Searched:
     """Look for a shortest run to a miss with at most `depth` steps in flight (2 or 3); among the shortest, one with
-    the smallest item end, prompt and item start, then the fewest drafts and the smallest budget."""
+    the smallest item end, prompt and item start, then the fewest drafts and the smallest budget.
+
+    `routes`: the rare routes that a run may take; None: those that do not do what the theorem needs of them.
+    """
     begun = perf_counter()
-    unrolled = _Unrolled(terms)
+    # Who may resume beside stale outputs is a matter of the run here.
+    terms = replace(terms, assumed=replace(terms.assumed, early_resume=1))
+    unrolled = _Unrolled(terms, risky_routes(terms.assumed) if routes is None else routes)
     solver = z3.SolverFor("QF_LIA", ctx=unrolled.context)
     solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     solver.set("random_seed", 0)

@@ -5,18 +5,18 @@ proof; where it does not go through, bounded checking. No cell is written by han
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from outlives.model.lifetime import GUARDS, Guard
-from outlives.model.world import Reader
+from outlives.model.lifetime import GUARDS, Guard, guard_named
+from outlives.model.world import Reader, Switches
 
 from ..verdict import Result, Verdict
 from .bounded import MOST_MOVES, SEARCH_BUDGET, Counterexample, Searched, search
 from .life import Arithmetic, Assumed, Terms
 from .theorem import BUDGET, ProofReport, prove
 
-__all__ = ["COLUMNS", "Cell", "Column", "cell", "cells"]
+__all__ = ["COLUMNS", "ENCODER_RESET", "ROWS", "Cell", "Column", "cell", "cells", "routes_assumed", "row_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +30,8 @@ class Column:
     reader: Reader = "checked"
     closed: frozenset[str] = frozenset()
     """Closed routes."""
+    encoder_reset: int = 0
+    """1: the encoder cache may be reset while requests run. Every other route is assumed to be taken at any time."""
 
     def assumed(self, *, anywhere: bool, early_resume: int = 0) -> Assumed:
         """The same for the relation."""
@@ -39,11 +41,16 @@ class Column:
             anywhere=anywhere,
             closed=self.closed,
             early_resume=early_resume,
+            encoder_reset=self.encoder_reset,
         )
 
 
 SEVERAL_STAGES = 6
 """Moves before the read with three steps in flight."""
+
+ENCODER_RESET = "confirmed, encoder cache reset"
+"""The row of the table in which the encoder cache may be reset while steps are in flight. There the gate looks from
+computed, and a reader that starts lower finds nothing, whatever the guard; so one guard stands for all."""
 
 COLUMNS: tuple[Column, ...] = (
     Column(name="A1-A4", phrase="all four assumptions hold"),
@@ -56,6 +63,19 @@ COLUMNS: tuple[Column, ...] = (
 """Every column, each for items inside the prompt and for items anywhere."""
 
 
+def row_of(name: str, column: Column) -> tuple[Guard, Column]:
+    """The guard of a row of the table, and the column as that row takes it. Raises `UnknownName`."""
+    if name == ENCODER_RESET:
+        return GUARDS["confirmed"], replace(column, encoder_reset=1)
+    return guard_named(name), column
+
+
+def routes_assumed(name: str) -> str:
+    """Which routes the cells of a row assume to be open, in words."""
+    usual = "preemption, abort, prefix-cache resets, failed KV loads, sessions, prefix hits"
+    return f"{usual}, encoder-cache resets" if name == ENCODER_RESET else usual
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One judged cell."""
@@ -66,6 +86,8 @@ class Cell:
     """Items may reach past the prompt."""
     verdict: Verdict
     proof: ProofReport
+    synchronous: ProofReport | None
+    """The same without promises; None where the proof did not go through."""
     search: Searched | None
     """None where the proof went through."""
 
@@ -77,8 +99,11 @@ class Cell:
     @property
     def coverage(self) -> str:
         """What the verdict covers."""
-        if self.verdict is Verdict.PROVED:
-            return f"unbounded numbers, any depth; {len(self.proof.obligations)} obligations"
+        if self.verdict is Verdict.PROVED and self.synchronous is not None:
+            modes = f"asynchronous {len(self.proof.obligations)}, synchronous {len(self.synchronous.obligations)}"
+            return f"unbounded numbers, any depth; obligations: {modes}"
+        if self.synchronous is not None:
+            return "proved for asynchronous scheduling only"
         if self.search is None:
             return "no obligation was decided"
         if self.found is not None and self.found.depth == 2:
@@ -105,7 +130,7 @@ class Cell:
             details["actions"] = [f"{move.name}({move.number})" for move in self.found.moves]
             details["item"] = [self.found.start, self.found.end]
             details["prompt"] = self.found.prompt
-        failed = self.proof.failed
+        failed = self.proof.failed or (self.synchronous.failed if self.synchronous is not None else ())
         return Result(
             engine="proof",
             property=f"OUTLIVES: {self.guard}, {self.column.name}, items {where}",
@@ -122,21 +147,33 @@ def cell(
     *,
     anywhere: bool,
     arithmetic: Arithmetic | None = None,
+    switches: Switches | None = None,
     most_moves: int = MOST_MOVES,
     budget: int = BUDGET,
     search_budget: int = SEARCH_BUDGET,
 ) -> Cell:
-    """Judge one cell: by induction, else by a search for a shortest run to a miss."""
+    """Judge one cell: by induction, else by a search for a shortest run to a miss.
+
+    `switches` of a release: what it does on its routes; None: as `repaired`. Proved is proved for asynchronous and for
+    synchronous scheduling, with one token sampled per step or none (diffusion). Encoder-decoder models share nothing,
+    and are not the relation's.
+    """
     rules = Arithmetic() if arithmetic is None else arithmetic
     # The proof also covers requests that resume while stale outputs are in flight, which the search leaves out; with
     # notices out of order it does not, and there are no stale outputs where nothing is preempted.
     early = 0 if "A1" in column.relaxed else 1
-    proved = Terms(guard=guard, arithmetic=rules, assumed=column.assumed(anywhere=anywhere, early_resume=early))
-    report = prove(proved, budget=budget, until_failure=True)
-    searched = None
+    assumed = column.assumed(anywhere=anywhere, early_resume=early)
+    if switches is not None:
+        assumed = assumed.behaving(switches)
+    terms = Terms(guard=guard, arithmetic=rules, assumed=assumed)
+    report = prove(terms, budget=budget, until_failure=True)
+    searched = synchronous = None
     verdict = report.verdict
-    if verdict is Verdict.UNKNOWN:
-        terms = Terms(guard=guard, arithmetic=rules, assumed=column.assumed(anywhere=anywhere))
+    if verdict is Verdict.PROVED:
+        without_promises = replace(terms, assumed=replace(assumed, asynchronous=0))
+        synchronous = prove(without_promises, budget=budget, until_failure=True)
+        verdict = synchronous.verdict
+    elif verdict is Verdict.UNKNOWN:
         searched = search(terms, most_moves=most_moves, budget=search_budget)
         if searched.found is None and most_moves >= SEVERAL_STAGES:
             # Nothing with two steps in flight, as on one stage: several pipeline stages have more.
@@ -144,7 +181,19 @@ def cell(
             searched = deeper if deeper.found is not None else searched
         if searched.found is not None:
             verdict = Verdict.VIOLATED
-    return Cell(guard=guard.name, column=column, anywhere=anywhere, verdict=verdict, proof=report, search=searched)
+    return Cell(
+        guard=guard.name,
+        column=column,
+        anywhere=anywhere,
+        verdict=verdict,
+        proof=report,
+        synchronous=synchronous,
+        search=searched,
+    )
+
+
+ROWS: tuple[str, ...] = (*GUARDS, ENCODER_RESET)
+"""Every row of the table: the guards, and the one in which the encoder cache may be reset."""
 
 
 def cells(

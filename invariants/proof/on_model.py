@@ -11,18 +11,30 @@ from outlives.model.contract import Action, Refusal
 from outlives.model.lifetime import Guard
 from outlives.model.profiles import PROFILES, REPAIRED, Profile
 from outlives.model.scheduler import SchedulerModel, initial_state
-from outlives.model.setup import Item, RequestSetup, Scope, Setup, key_name, request_name
-from outlives.model.state import RUNNING, State
+from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Scope, Setup, Turn, key_name, request_name
+from outlives.model.state import State
 from outlives.model.world import World
 
 from ..verdict import Step
 from .bounded import Counterexample, Move
 from .cells import Column
+from .pipeline_routes import ROUTE_MOVES
+from .projection import holds_progress
 
 __all__ = ["Rerun", "rerun", "setup_of", "world_of"]
 
 _REQUEST = request_name(0)
 _KEY = key_name(0)
+
+
+_SIMPLE = {
+    "preempt": Action.of("preempt", request=_REQUEST),
+    "reset": Action.of("reset_prefix_cache"),
+    "reset-encoder": Action.of("reset_encoder_cache"),
+    "turn-end": Action.of("finish", request=_REQUEST),
+    "more-prompt": Action.of("continue_session", request=_REQUEST),
+}
+"""Moves that are one action without numbers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +50,23 @@ class Rerun:
 
 
 def setup_of(counterexample: Counterexample) -> Setup:
-    """The numbers of the run: one request, one item, a cache that holds just it, and outputs without an end."""
+    """The numbers of the run: one request, one item, a cache that holds just it, and outputs without an end. Each turn
+    that ends is followed by another, and rare routes are open that the run takes."""
     length = counterexample.end - counterexample.start
-    outputs = counterexample.prompt + (len(counterexample) + 1) * (counterexample.budget + 1)
     item = Item(counterexample.start, length, _KEY, length)
+    taken = [move.name for move in counterexample.moves]
+    prompts = [move.number for move in counterexample.moves if move.name == "more-prompt"]
+    prompts += [1] * (taken.count("turn-end") - len(prompts))
+    outputs = counterexample.prompt + sum(prompts) + (len(counterexample) + 1) * (counterexample.budget + 1)
+    turns = tuple(Turn(prompt, outputs) for prompt in prompts)
+    routes = {ROUTE_MOVES[name][0] for name in taken if name in ROUTE_MOVES}
     return Setup(
-        requests=(RequestSetup(counterexample.prompt, outputs, (item,)),),
+        requests=(RequestSetup(counterexample.prompt, outputs, (item,), turns=turns),),
         slots=length,
         budget=counterexample.budget,
         drafts=counterexample.most_drafts,
         depth=counterexample.depth,
+        left_out=tuple(route for route in RARE_ROUTES if route not in routes),
     )
 
 
@@ -74,8 +93,12 @@ def _actions(state: State, move: Move, oldest_drafts: int) -> Iterator[Action]:
         yield Action.of("schedule", **omit)
     elif move.name == "output":
         yield Action.of("accept") if move.number == oldest_drafts else Action.of("reject", accepted=move.number)
-    elif move.name == "preempt":
-        yield Action.of("preempt", request=_REQUEST)
+    elif move.name == "go-on":
+        yield Action.of("schedule", **omit)
+    elif move.name == "kv-failure":
+        yield Action.of("fail_kv_load", request=_REQUEST, valid=move.number)
+    elif move.name in _SIMPLE:
+        yield _SIMPLE[move.name]
     else:
         yield Action.of("evict", count=1)
 
@@ -119,7 +142,7 @@ def _difference(state: State, move: Move) -> str:
     request, life = state.requests[0], move.after.life
     pairs = [
         ("counters", tuple(request.counters), tuple(life.counters)),
-        ("running", int(request.status == RUNNING), life.running),
+        ("running", int(holds_progress(state, 0)), life.running),
         ("referenced", int(0 in request.references), life.referenced),
         ("booked", int(any(entry.key == _KEY for entry in state.book.entries)), life.booked),
         ("steps in flight", len(state.steps), move.after.used),

@@ -5,8 +5,10 @@ a read misses. The moves call the phases of `relation`; nothing of the life's ru
 
 What is narrower than in the proof, so that a run can be replayed on the executable model: a step takes all it can, up
 to the run's budget; drafts come only once the admission has sampled; a request with stale outputs in flight waits for
-them; a preemption sends a step of its own, which takes a place in the pipeline; one token is sampled beside the
-drafts, nobody looks ahead, and no stranger has the key.
+them, unless they are to vanish; a preemption sends a step of its own, which takes a place in the pipeline; one token is
+sampled beside the drafts, nobody looks ahead, and no stranger has the key. An admission that would be padded with
+drafts is left out, and so is a failed load of anything but the first step after a prefix hit. The moves of the rare
+routes are in `pipeline_routes`.
 """
 
 from typing import NamedTuple
@@ -20,7 +22,8 @@ from .life import EMPTY, Flight, Life, Terms, landed
 from .relation import Phase
 from .routes import preempt
 
-__all__ = ["DEEPEST", "EMPTY_RUN", "MOVES", "Run", "Slot", "begins", "misses"]
+__all__ = ["DEEPEST", "EMPTY_RUN", "MOVES", "Next", "Run", "Slot", "admission", "begins", "land", "lived", "misses"]
+__all__ += ["DISPATCH", "FLOOR", "HELD", "NONE_LIVE", "PAUSED", "PLACE", "RUNS"]
 
 DEEPEST = 3
 """Steps in flight at most; how many of them a run uses is one of its numbers."""
@@ -33,6 +36,8 @@ class Slot(NamedTuple):
     """Our part of the step in it; not active where it holds none (a stranger's step)."""
     encodes: int
     """1: the step is told to encode the key."""
+    loaded: int
+    """1: it is the first of an admission that began with a prefix hit, whose KV blocks were to be loaded."""
 
 
 class Run(NamedTuple):
@@ -47,6 +52,12 @@ class Run(NamedTuple):
     """Steps in flight at most, 2 as in asynchronous scheduling on one stage, or 3. Constant."""
     decoding: int
     """1: a step of this admission has sampled."""
+    drop: int
+    """1: the stale outputs in flight are to vanish, and the request may resume beside them."""
+    between: int
+    """0: not between two turns of a session; `PAUSED`: a turn has ended; `HELD`: the next one waits to be admitted."""
+    known: int
+    """Known tokens when the present turn began."""
     used: int
     """Slots that are taken; the first is the oldest."""
     first: Slot
@@ -58,10 +69,15 @@ class Run(NamedTuple):
     """Scratch: drafts that the step in hand was dispatched with."""
     planned: int
     """Scratch: 1 where the step being built encodes the key."""
+    loading: int
+    """Scratch: 1 where the step being built begins an admission with a prefix hit."""
 
 
-_FREE = Slot(landed(), 0)
-EMPTY_RUN = Run(EMPTY, 0, 0, 0, 0, 0, _FREE, _FREE, _FREE, 0, 0, 0)
+PAUSED = 1
+HELD = 2
+
+_FREE = Slot(landed(), 0, 0)
+EMPTY_RUN = Run(EMPTY, 0, 0, 0, 0, 0, 0, 0, 0, _FREE, _FREE, _FREE, 0, 0, 0, 0)
 """The shape of a run, all zeros."""
 
 Next = Run | Refusal
@@ -76,6 +92,9 @@ def begins(terms: Terms, run: Run) -> bool:  # noqa: ARG001
         and life.look_ahead == 0
         and life.booked == 0
         and run.decoding == 0
+        and run.drop == 0
+        and run.between == 0
+        and run.known == life.prompt
         and run.used == 0
         and run.first.flight.active == 0
         and run.first.encodes == 0
@@ -94,14 +113,17 @@ def begins(terms: Terms, run: Run) -> bool:  # noqa: ARG001
     )
 
 
-def _lived(run: Run, after: relation.Outcome) -> Next:
+def lived(run: Run, after: relation.Outcome) -> Next:
+    """The run with its life moved on."""
     if isinstance(after, Refusal):
         return after
     return run._replace(life=after)
 
 
 def _only_running(terms: Terms, run: Run) -> Next:
-    return _lived(run, relation.only_running(terms, run.life))
+    if run.between != 0:
+        return Refusal("not-running")
+    return lived(run, relation.only_running(terms, run.life))
 
 
 def _only_with_place(terms: Terms, run: Run) -> Next:  # noqa: ARG001
@@ -123,13 +145,27 @@ def _take(terms: Terms, run: Run, drafts: int) -> Next:  # noqa: ARG001
 
 
 def _admit(terms: Terms, run: Run, hit: int) -> Next:
+    if run.between == PAUSED:
+        return Refusal("not-waiting")
+    if terms.assumed.isolate == 1 and run.drop == 0 and run.life.counters.stale > 0:
+        return Refusal("stale-output-in-flight")
     admitted = relation.admit(terms, run.life, hit)
     if isinstance(admitted, Refusal):
         return admitted
+    return admission(run, admitted)
+
+
+def admission(run: Run, admitted: Life) -> Next:
+    """What an admission takes: all that is known, up to the budget."""
     count = admitted.counters.known - admitted.counters.computed
+    if count == 1 and run.most_drafts > 0 and admitted.counters.computed > 0:
+        return Refusal("would-be-padded")
     if count > run.budget:
         count = run.budget
-    return run._replace(life=admitted, tokens=count, decoding=0)
+    loaded = 0
+    if admitted.counters.computed > 0 and run.between == 0:
+        loaded = 1
+    return run._replace(life=admitted, tokens=count, decoding=0, between=0, loading=loaded)
 
 
 def _gate(terms: Terms, run: Run, encoded: int) -> Next:
@@ -145,15 +181,15 @@ def _gate(terms: Terms, run: Run, encoded: int) -> Next:
 
 def _advance(terms: Terms, run: Run) -> Next:
     """The step leaves; the life follows it, as it would follow a tracked one."""
-    return _lived(run, relation.advance(terms, run.life, run.tokens, 1))
+    return lived(run, relation.advance(terms, run.life, run.tokens, 1))
 
 
 def _push(terms: Terms, run: Run) -> Next:  # noqa: ARG001
     """And takes its place in the pipeline, where it is followed from now on."""
     flight = run.life.flight
-    slot = Slot(flight, run.planned)
-    run = run._replace(life=run.life._replace(flight=landed()), used=run.used + 1, planned=0)
-    if flight.share > 0:
+    slot = Slot(flight, run.planned, run.loading)
+    run = run._replace(life=run.life._replace(flight=landed()), used=run.used + 1, planned=0, loading=0)
+    if flight.sampled == 1:
         run = run._replace(decoding=1)
     return _placed(run, slot)
 
@@ -168,10 +204,10 @@ def _placed(run: Run, slot: Slot) -> Run:
 
 
 def _floor(terms: Terms, run: Run) -> Next:
-    return _lived(run, relation.raise_floor(terms, run.life))
+    return lived(run, relation.raise_floor(terms, run.life))
 
 
-def _land(terms: Terms, run: Run, accepted: int) -> Next:
+def land(terms: Terms, run: Run, accepted: int) -> Next:
     """The oldest step leaves the pipeline; those behind it are shifted by its rejections."""
     if run.used < 1:
         return Refusal("pipeline-empty")
@@ -182,9 +218,7 @@ def _land(terms: Terms, run: Run, accepted: int) -> Next:
         if accepted != 0:
             return Refusal("no-such-output")
         return run._replace(first=first, second=second, third=_FREE)
-    sampled = 0
-    if flight.share > 0:
-        sampled = 1
+    sampled = flight.sampled
     life = run.life._replace(flight=flight)
     if flight.live == 1:
         taken = take_live(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1)
@@ -192,7 +226,7 @@ def _land(terms: Terms, run: Run, accepted: int) -> Next:
         taken = take_stale(terms, life, flight.tokens, flight.drafts, accepted, sampled, 1, 0)
     first = first._replace(flight=_behind(terms, first.flight, flight, accepted))
     second = second._replace(flight=_behind(terms, second.flight, flight, accepted))
-    return _lived(run._replace(first=first, second=second, third=_FREE, planned=sampled), taken)
+    return lived(run._replace(first=first, second=second, third=_FREE, planned=sampled), taken)
 
 
 def _behind(terms: Terms, flight: Flight, landing: Flight, accepted: int) -> Flight:
@@ -211,23 +245,32 @@ def _process(terms: Terms, run: Run, accepted: int) -> Next:
     """Its output is processed, unless it was a stranger's (no tokens in hand)."""
     if run.tokens == 0:
         return run
-    after = relation.process(terms, run.life, run.tokens, run.drafts, accepted, run.planned)
-    return _lived(run._replace(tokens=0, drafts=0, planned=0), after)
+    after = relation.process(terms, run.life, run.tokens, run.drafts, accepted, run.planned, run.drop)
+    if isinstance(after, Refusal):
+        return after
+    drop = run.drop
+    if after.counters.stale == 0:
+        drop = 0
+    return run._replace(life=after, tokens=0, drafts=0, planned=0, drop=drop)
 
 
 def _preempt(terms: Terms, run: Run) -> Next:
     preempted = preempt(terms, run.life)
     if isinstance(preempted, Refusal):
         return preempted
-    run = run._replace(
-        life=preempted._replace(flight=landed()),
+    run = none_live(terms, run._replace(life=preempted))
+    return _placed(run._replace(used=run.used + 1), _FREE)
+
+
+def none_live(terms: Terms, run: Run) -> Run:  # noqa: ARG001
+    """The admission is over: nothing in flight is live any more."""
+    return run._replace(
+        life=run.life._replace(flight=landed()),
         decoding=0,
-        used=run.used + 1,
         first=_with(run.first, live=0),
         second=_with(run.second, live=0),
         third=_with(run.third, live=0),
     )
-    return _placed(run, _FREE)
 
 
 def _with(slot: Slot, **changed: int) -> Slot:
@@ -252,15 +295,17 @@ def _evict(terms: Terms, run: Run) -> Next:
     return run._replace(third=_with(run.third, present=0))
 
 
-_PLACE = Phase(_only_with_place)
-_RUNNING = Phase(_only_running)
-_DISPATCH = (Phase(_gate, ("encoded",)), Phase(_advance), Phase(_floor), Phase(_push))
+PLACE = Phase(_only_with_place)
+RUNS = Phase(_only_running)
+FLOOR = Phase(_floor)
+NONE_LIVE = Phase(none_live)
+DISPATCH = (Phase(_gate, ("encoded",)), Phase(_advance), FLOOR, Phase(_push))
 
 MOVES: dict[str, tuple[Phase, ...]] = {
-    "resume": (_PLACE, Phase(_admit, ("number",)), Phase(_floor), *_DISPATCH),
-    "dispatch": (_PLACE, _RUNNING, Phase(_take, ("number",)), *_DISPATCH),
-    "output": (Phase(_land, ("number",)), Phase(_process, ("number",)), Phase(_floor)),
-    "preempt": (_PLACE, _RUNNING, Phase(_preempt)),
+    "resume": (PLACE, Phase(_admit, ("number",)), FLOOR, *DISPATCH),
+    "dispatch": (PLACE, RUNS, Phase(_take, ("number",)), *DISPATCH),
+    "output": (Phase(land, ("number",)), Phase(_process, ("number",)), FLOOR),
+    "preempt": (PLACE, RUNS, Phase(_preempt)),
     "evict": (Phase(_evict),),
 }
 """Name -> phases. `number`: the prefix hit of a resume, the drafts of a dispatch, the accepted drafts of an output."""

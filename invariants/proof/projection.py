@@ -20,7 +20,7 @@ from outlives.model.world import World
 
 from .life import Flight, Life, landed
 
-__all__ = ["Taken", "all_items", "changes", "part_of", "project", "projected_items"]
+__all__ = ["Taken", "all_items", "changes", "holds_progress", "part_of", "project", "projected_items"]
 
 
 class Taken(NamedTuple):
