@@ -95,16 +95,22 @@ def allocate(world: World, book: Book, key: str, size: int, request: int) -> Boo
 def release(world: World, setup: Setup, book: Book, request: Request, number: int, item: int) -> tuple[Book, Request]:
     """The request drops its reference to one item; releasing it again changes nothing.
 
-    From 0.29.0 the entry is held until the last referenced occurrence of the key goes (`last_occurrence`).
+    From 0.29.0 the entry is held until the last referenced occurrence of the key goes (`last_occurrence`). Up to 0.20.0
+    references are by key: one occurrence stands for all (`item_references`).
     """
     if setup.encoder_decoder == 1:
         return credit(world, setup, book, request, number, item)
-    if item not in request.references:
-        return book, request
-    references = tuple(other for other in request.references if other != item)
-    request = request._replace(references=references)
     items = items_of(setup, request, number)
     key = items[item].key
+    if world.switches.item_references == 0:
+        references = tuple(other for other in request.references if items[other].key != key)
+        if references == request.references:
+            return book, request
+    else:
+        if item not in request.references:
+            return book, request
+        references = tuple(other for other in request.references if other != item)
+    request = request._replace(references=references)
     if world.switches.last_occurrence == 1 and any(items[other].key == key for other in references):
         return book, request
     entry = find(book, key)
@@ -132,6 +138,14 @@ def _held(world: World, setup: Setup, request: Request, number: int) -> tuple[in
     return request.references
 
 
+def _asked(world: World, setup: Setup, book: Book, request: Request, number: int) -> tuple[int, ...]:
+    """The items that the guard is asked about: the referenced ones; where references are by key, all of its keys."""
+    if world.switches.item_references == 1:
+        return request.references
+    held = {entry.key for entry in book.entries if number in entry.holders}
+    return tuple(index for index, item in enumerate(items_of(setup, request, number)) if item.key in held)
+
+
 def free_pass(world: World, setup: Setup, book: Book, request: Request, number: int) -> tuple[Book, Request]:
     """Ask the guard for every referenced item and release those it lets go. Encoder-decoder models have a branch of
     their own: everything, once computed > 0."""
@@ -141,7 +155,7 @@ def free_pass(world: World, setup: Setup, book: Book, request: Request, number: 
         return book, request
     items = items_of(setup, request, number)
     condition = world.condition
-    for item in request.references:
+    for item in _asked(world, setup, book, request, number):
         lets_go = condition(request.counters, items[item].end, setup.look_ahead)
         if lets_go is True:
             book, request = world.rules.release(world, setup, book, request, number, item)

@@ -227,7 +227,7 @@ _FACTS = (
     ),
     SwitchFact(
         name="requeue_stopped",
-        phrase="a session whose turn ended by a stale output stays in a queue",
+        phrase="a session whose turn ended by a stale output stays in a queue (lost in 0.27.0 to 0.32.0)",
         source="0.33.0",
         since="0.33.0",
     ),
@@ -278,6 +278,24 @@ _FACTS = (
         phrase="diffusion models: a step samples nothing beside its drafts",
         source="0.24.0",
         since="0.24.0",
+    ),
+    SwitchFact(
+        name="item_references",
+        phrase="references are by item; before, by key: one occurrence releases all (0.21 and 0.22 not read)",
+        source="0.23.0",
+        since="0.21.0",
+    ),
+    SwitchFact(
+        name="cap_when_alone",
+        phrase="the chunk cap also holds for the only request there is",
+        source="0.31.0",
+        until="0.31.0",
+    ),
+    SwitchFact(
+        name="victim_skips_next",
+        phrase="a victim that stands before the request in want and was not scheduled makes the pass skip the next one",
+        source="0.28.0",
+        until="0.28.0",
     ),
     SwitchFact(
         name="skip_stalled",

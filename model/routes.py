@@ -102,14 +102,18 @@ def has_more_turns(state: State, number: int) -> bool:
 def end_turn(world: World, state: State, number: int) -> State:
     """The turn is over: the request pauses. References stay; nobody schedules it.
 
-    Up to 0.32.0 a request that stopped while it was not running (its stale output reached the end) is queued and then
-    taken out of the queue again: its session is lost.
+    From 0.27.0 to 0.32.0 a request that stopped while it was not running (its stale output reached the end) is queued
+    and then taken out of the queue again: its session is lost.
     """
     request = state.requests[number]
     settle = world.switches.settle_turn
     counters = world.rules.end_turn(request.counters, settle)
-    lost = int(request.status != RUNNING and world.switches.requeue_stopped == 0)
-    request = request._replace(status=PAUSED, counters=counters, drafts=0, decoding=0, rebase=0, lost=lost)
+    switches = world.switches
+    unqueued = request.status != RUNNING and switches.requeue_stopped == 0 and switches.isolate_stale == 1
+    drafts = 0 if settle == 1 else request.drafts  # before, they stay attached
+    request = request._replace(
+        status=PAUSED, counters=counters, drafts=drafts, decoding=0, rebase=0, lost=int(unqueued)
+    )
     book = state.book
     if settle == 1:
         request = request._replace(drop=int(counters.stale > 0))

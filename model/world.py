@@ -59,6 +59,9 @@ class Switches:
     second_reference: int = 1
     take_back_encodes: int = 1
     drafts_when_asynchronous: int = 1
+    cap_when_alone: int = 0
+    item_references: int = 1
+    victim_skips_next: int = 0
     reset_running: int = 1
     discard_counts: int = 0
     discard_before_rejection: int = 1

@@ -20,7 +20,7 @@ from outlives.invariants.verdict import Trace, Verdict
 from outlives.model.contract import Refusal
 from outlives.model.lifetime import GUARDS
 from outlives.model.profiles import PROFILES
-from outlives.model.setup import Item, RequestSetup, Setup, key_name
+from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup, key_name
 from outlives.model.world import World
 from worlds import FixedModel
 
@@ -61,7 +61,7 @@ class Case:
             guard=GUARDS[self.guard],
             relaxed=frozenset(self.relaxed),
             reader=self.reader,  # type: ignore[arg-type]
-            closed=frozenset(self.closed),
+            closed=frozenset(self.closed) | frozenset(RARE_ROUTES),
             split=split,
             policy="fcfs",
         )

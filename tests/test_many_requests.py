@@ -66,28 +66,28 @@ def test_under_priority_the_more_urgent_request_is_admitted_first() -> None:
 
 
 def test_running_requests_are_served_in_the_order_of_admission_under_both_policies() -> None:
-    requests = (asks(6, priority=1), asks(6, priority=0))
+    requests = (asks(6, outputs=3, priority=1), asks(6, outputs=3, priority=0))
     steps = ("arrive(request=r0)", "schedule()", "arrive(request=r1)", "schedule()", "accept()", "schedule()")
     for policy in ("fcfs", "priority"):
-        state = run(model_of("repaired", *requests, policy=policy, chunk_cap=2), *steps)
+        state = run(model_of("repaired", *requests, policy=policy, budget=4), *steps)
         assert [part.request for part in state.steps[-1].parts] == [0, 1]
 
 
 def test_the_victim_is_the_last_admitted_or_the_least_urgent() -> None:
-    requests = (asks(6, priority=1), asks(6, priority=0))
+    requests = (asks(6, outputs=3, priority=1), asks(6, outputs=3, priority=0))
     steps = ("arrive(request=r0)", "schedule()", "arrive(request=r1)", "schedule()", "accept()")
-    fcfs = run(model_of("repaired", *requests, chunk_cap=2), *steps, "schedule(short_at=r0)")
+    fcfs = run(model_of("repaired", *requests, budget=4), *steps, "schedule(short_at=r0)")
     assert (fcfs.running, fcfs.waiting) == ((0,), (1,))
     assert [part.request for part in fcfs.steps[-1].parts] == [0]
-    urgent = run(model_of("repaired", *requests, policy="priority", chunk_cap=2), *steps, "schedule(short_at=r1)")
+    urgent = run(model_of("repaired", *requests, policy="priority", budget=4), *steps, "schedule(short_at=r1)")
     assert (urgent.running, urgent.waiting) == ((1,), (0,))
     assert [part.request for part in urgent.steps[-1].parts] == [1], "the victim's part of this pass is withdrawn"
 
 
 def test_under_priority_a_request_that_preempts_itself_lets_the_pass_go_on() -> None:
-    requests = (asks(6, priority=1), asks(6, priority=0))
+    requests = (asks(6, outputs=3, priority=1), asks(6, outputs=3, priority=0))
     steps = ("arrive(request=r0)", "schedule()", "arrive(request=r1)", "schedule()", "accept()")
-    state = run(model_of("repaired", *requests, policy="priority", chunk_cap=2), *steps, "schedule(short_at=r0)")
+    state = run(model_of("repaired", *requests, policy="priority", budget=4), *steps, "schedule(short_at=r0)")
     assert (state.running, [part.request for part in state.steps[-1].parts]) == ((1,), [1])
 
 

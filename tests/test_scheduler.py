@@ -24,9 +24,19 @@ def test_a_pass_cuts_the_chunk_to_the_budget_and_plans_the_encode() -> None:
     assert state.shelf == (), "nothing is encoded before the step executes"
 
 
-def test_the_chunk_cap_limits_one_request() -> None:
-    state = run(fixed("repaired", setup([(5, 6)], 8, chunk_cap=2)), "arrive(request=r0)", "schedule()")
-    assert state.steps[0].parts[0].tokens == 2
+@pytest.mark.parametrize(("profile", "tokens"), [("0.29.0", 2), ("0.32.0", 8)])
+def test_the_chunk_cap_limits_the_only_request_there_is_up_to_0_30(profile: str, tokens: int) -> None:
+    state = run(fixed(profile, setup([(5, 6)], 8, chunk_cap=2)), "arrive(request=r0)", "schedule()")
+    assert state.steps[0].parts[0].tokens == tokens
+
+
+def test_the_chunk_cap_limits_one_request_beside_another() -> None:
+    both = (RequestSetup(8, 2, ()), RequestSetup(8, 2, ()))
+    model = fixed("repaired", Setup(both, slots=1, budget=8, chunk_cap=2))
+    model.scope = model.scope._replace(requests=2)
+    model._names = ("r0", "r1")
+    state = run(model, "arrive(request=r0)", "arrive(request=r1)", "schedule()")
+    assert [part.tokens for part in state.steps[0].parts] == [2, 2]
 
 
 def test_the_encoder_budget_stops_the_chunk_before_an_item() -> None:
