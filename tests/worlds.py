@@ -48,6 +48,7 @@ class FixedModel(SchedulerModel):
     def __init__(self, fixed: World, setups: Iterable[Setup], *, anywhere: bool = False) -> None:
         self.setups = tuple(setups)
         scope = Scope(
+            requests=max(len(one.requests) for one in self.setups),
             anywhere=anywhere,
             items=Range(1, max(len(one.requests[0].items) for one in self.setups) or 1),
             drafts=Range(0, max(one.drafts for one in self.setups)),
