@@ -140,7 +140,7 @@ def test_the_same_search_finds_the_same_run(overtaken):
 def test_a_cell_is_proved_where_the_proof_goes_through():
     judged = cell(guard_named("confirmed"), COLUMN["A3 any"], anywhere=True)
     assert (judged.verdict, judged.search) == (Verdict.PROVED, None)
-    assert judged.result().coverage == "unbounded numbers, any depth; 211 obligations"
+    assert judged.result().coverage == "unbounded numbers, any depth; obligations: asynchronous 211, synchronous 76"
 
 
 def test_a_cell_is_violated_with_its_run():
