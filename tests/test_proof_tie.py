@@ -80,6 +80,60 @@ def test_random_runs_of_two_requests_tie():
     assert differences(SchedulerModel(worlds.world("repaired"), Scope(requests=2, outputs=LONG)), range(40)) == []
 
 
+EVERYTHING = Scope(
+    shared=Range(0, 1),
+    priority=Range(0, 2),
+    turns=Range(1, 3),
+    by_priority=Range(0, 1),
+    modes=("plain", "plain", "plain", "synchronous", "diffusion", "encoder-decoder"),
+    routes=("all",),
+)
+RARELY = {"abort": 0.05, "finish": 2, "preempt": 0.5, "occupy": 0.3, "fail_kv_load": 40, "continue_session": 20}
+RARELY |= {"reset_prefix_cache": 0.3, "reset_encoder_cache": 0.3, "evict": 0.5, "schedule": 3, "accept": 3, "reject": 2}
+
+
+def held_against_the_relation(steps, seed):
+    """How often each action was taken in a random walk of 1 to 3 requests, every step of which tied."""
+    taken = dict.fromkeys(SchedulerModel(worlds.world("repaired"), EVERYTHING).action_table, 0)
+    models = [SchedulerModel(worlds.world("repaired"), EVERYTHING._replace(requests=count)) for count in (1, 2, 3)]
+    draw = random.Random(seed)
+    while sum(taken.values()) < steps:
+        model = draw.choice(models)
+        numbers = {
+            name: draw.randint(span.low, span.high) if isinstance(span, Range) else draw.choice(span.names)
+            for name, span in model.setup_table.items()
+        }
+        state = model.initial_state(numbers)
+        for _ in range(60):
+            offered = {}
+            for action in model.actions(state):
+                offered.setdefault(action.name, []).append(action)
+            if not offered:
+                break
+            (name,) = draw.choices(list(offered), [RARELY.get(name, 1) for name in offered])
+            action = draw.choice(offered[name])
+            after = model.next_state(state, action)
+            if isinstance(after, Refusal):
+                continue
+            assert list(untied(model.world, state, action, after)) == [], (state, action)
+            taken[name] += 1
+            state = after
+    return taken
+
+
+def test_every_action_ties_with_everything_open():
+    taken = held_against_the_relation(20_000, seed=1)
+    assert set(taken) == set(SchedulerModel(worlds.world("repaired"), EVERYTHING).action_table)
+    assert min(taken.values()) >= 100, taken
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(10))
+def test_every_action_ties_over_many_steps(seed):
+    taken = held_against_the_relation(200_000, seed)
+    assert min(taken.values()) >= 1_000, taken
+
+
 def test_the_runs_take_every_transition():
     taken = set()
 
