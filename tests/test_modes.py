@@ -168,6 +168,8 @@ def test_a_key_is_not_shared() -> None:
     model = whisper("repaired", one, other, slots=7)
     state = run(model, ARRIVE, "arrive(request=r1)", SCHEDULE)
     assert (state.running, state.waiting, state.book.free) == ((0,), (1,), 3)
+    still = run(model, ARRIVE, "arrive(request=r1)", SCHEDULE, SCHEDULE)
+    assert (still.running, still.waiting) == ((0,), (1,))  # the slots are held until an output is processed
     later = run(model, ARRIVE, "arrive(request=r1)", SCHEDULE, ACCEPT, SCHEDULE)
     assert (later.running, later.book.free) == ((0, 1), 3)
 
