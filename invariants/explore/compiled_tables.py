@@ -76,8 +76,9 @@ class CompiledTables:
             self._take_up(packing, packed_judge, moves)
         else:
             self._take_up_anew(self._compact(packing), packed_judge)
-        self._numbers: list[dict[Hashable, int]] = [{} for _ in self.moves]
-        self._notes: list[list[Hashable]] = [[] for _ in self.moves]
+        self._numbers: dict[Hashable, int] = {}
+        self._notes: list[Hashable] = []
+        """What branches tell followers, by its number."""
 
     # --- the plan ---------------------------------------------------------------------------------------------------
 
@@ -103,17 +104,19 @@ class CompiledTables:
         part(packed_judge.within_mask, True)  # the first of all
         plan: list[tuple[int, ...]] = []
         self.follower_of: list[tuple[int, int]] = []
-        follower_groups: list[int] = []
+        shared: dict[int, int] = {}
+        follower_groups: list[tuple[int, int]] = []
         for m, move in enumerate(moves):
             gate = (-1, 0) if move.gate is None else part(move.gate.mask, True)
             open_ = move.gate is None
             plan.append((*gate, *part(move.mask, open_), len(follower_groups), len(move.follower_masks)))
             for place, mask in enumerate(move.follower_masks):
-                follower_groups.append(part(mask, open_)[0])
+                alike = shared.setdefault(move.shares(place), len(shared))
+                follower_groups.append((part(mask, open_)[0], alike))
                 self.follower_of.append((m, place))
         self.looked = [part(mask, False) for _, _, mask, _, _ in packed_judge.looked]
         self.plan = np.array(plan, np.int64).reshape(-1, 6)
-        self.follower_groups = np.array(follower_groups, np.int64)
+        self.follower_groups = np.array(follower_groups, np.int64).reshape(-1, 2)
         self.masks = np.array([words(mask) for mask in sizes], np.uint64)
         self.sizes = np.array(list(sizes.values()), np.int64)
         self.eager = np.array([mask in eager for mask in sizes], np.bool_)
@@ -161,7 +164,7 @@ class CompiledTables:
                 answers.append(self._number(new, which, entry) if entry.branches or entry.refused else 0)
             elif kind == kernel.FOLLOWER:
                 m, position = self.follower_of[which]
-                bits = self.moves[m].follower(position, self._notes[m][note]).take(key)
+                bits = self.moves[m].follower(position, self._notes[note]).take(key)
                 written.append(place)
                 results.append(words(bits))
             else:
@@ -187,7 +190,7 @@ class CompiledTables:
             watches = entry.watched[b] if entry.watched else ()
             if watches:
                 new.watched[first + b] = (action, tuple(watch.each.name for watch in watches))
-            note = self._note(m, branch[2].note) if len(branch) > 2 else 0
+            note = self._note(branch[2].note) if len(branch) > 2 else 0
             about = self._keep(branch[0]) | (1 << kernel.WATCHED if watches else 0) | note << int(kernel.NOTE)
             bits = branch[1]
             new.branches += (bits & _WORD, bits >> 64, about)
@@ -196,10 +199,10 @@ class CompiledTables:
         new.records.append(entry)
         return new.first_entry + len(new.records) - 1
 
-    def _note(self, m: int, note: Hashable) -> int:
-        number = self._numbers[m].setdefault(note, len(self._notes[m]))
-        if number == len(self._notes[m]):
-            self._notes[m].append(note)
+    def _note(self, note: Hashable) -> int:
+        number = self._numbers.setdefault(note, len(self._notes))
+        if number == len(self._notes):
+            self._notes.append(note)
         return number
 
     def _keep(self, keep: int) -> int:

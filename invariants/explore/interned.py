@@ -369,7 +369,7 @@ class _Search:
             packing, calls, entries = compiled.tables.packing, compiled.tables.rule_calls, compiled.tables.remembered
         else:
             packing, calls = self.packing, sum(table.calls for table in self.moves)
-            entries = sum(len(table) + table.followed() for table in self.moves)
+            entries = sum(map(len, self.moves)) + (self.moves[0].followers.remembered() if self.moves else 0)
         return {
             "engine": _ENGINE if compiled is None else "compiled",
             "compiled": self.handing.why,

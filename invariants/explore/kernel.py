@@ -207,14 +207,14 @@ def expand(head: Array, plans: Any, answers: Any, found: Any, states: Array, fir
                     after_lo = lo & keeps[keep, 0] | branches[b, 0]
                     after_hi = hi & keeps[keep, 1] | branches[b, 1]
                     for f in range(f_first, f_end):
-                        g = follower_groups[f]
+                        g = follower_groups[f, 0]
                         if bases[r, g] < 0:
                             bases[r, g] = _group(head, groups, sizes, masks, g, lo, hi, room)
                         if bases[r, g] < 0:
                             missing = True
                             break
                         note = about >> NOTE
-                        key = _U(bases[r, g]) << _S32 | (note * tags + _U(f))
+                        key = _U(bases[r, g]) << _S32 | (note * tags + _U(follower_groups[f, 1]))
                         row = _follow(head, followers, key)
                         if row < 0:
                             missing = True

@@ -10,6 +10,7 @@ number raises `TooNarrow`, and the search begins again with wider fields.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Protocol
 
 from outlives.model.contract import Action
@@ -202,6 +203,27 @@ class FollowerTable(dict[int, int]):
         return bits
 
 
+class Followers:
+    """The tables of all followers of a search; moves that name the same follower share its tables."""
+
+    def __init__(self, packing: Packing) -> None:
+        self._packing = packing
+        self._known: list[tuple[Follower, _Tables]] = []
+
+    def tables(self, follower: Follower, where: str) -> "_Tables":
+        """The tables of a follower; `where` is it named."""
+        for known, tables in self._known:
+            if known == follower:
+                return tables
+        found = _Tables(self._packing, follower, where)
+        self._known.append((follower, found))
+        return found
+
+    def remembered(self) -> int:
+        """How many results are remembered."""
+        return sum(len(table) for _, each in self._known for table in each.by_note.values())
+
+
 class _Tables:
     """A follower's tables, one per note."""
 
@@ -236,19 +258,28 @@ class GateTable(dict[int, bool]):
         return answer
 
 
+def _in_strict_order(outcomes: Sequence[Branch | Refused]) -> bool:
+    """Whether the actions are in order already, no two of them equal."""
+    try:
+        return all(one.action < next_.action for one, next_ in pairwise(outcomes))
+    except TypeError:  # one argument is a number here and a name there
+        return False
+
+
 class MoveTable(dict[int, Entry]):
     """A move's entries, by the bits that it reads. `judge` says what must be looked at in each branch."""
 
-    def __init__(self, packing: Packing, move: Move, judge: BranchJudge) -> None:
+    def __init__(self, packing: Packing, move: Move, judge: BranchJudge, followers: Followers) -> None:
         super().__init__()
         where = f"the move of {', '.join(move.names)}"
         self.mask = packing.mask(move.reads, where)
+        self.followers = followers
         self.calls = 0
         self._packing = packing
         self._read = packing.reader(move.reads)
         self._move = move
         self._judge = judge
-        self._followers = [_Tables(packing, each, where) for each in move.followers]
+        self._followers = [followers.tables(each, where) for each in move.followers]
         self._by_note: dict[Hashable, tuple[FollowerTable, ...]] = {}
         self.follower_masks = tuple(each.mask for each in self._followers)
         writes = [name for each in move.followers for name in each.writes]
@@ -274,7 +305,7 @@ class MoveTable(dict[int, Entry]):
         return entry
 
     def _fill(self, entry: Entry, outcomes: list[Branch | Refused], key: int) -> None:
-        if len(outcomes) > 1:
+        if len(outcomes) > 1 and not _in_strict_order(outcomes):
             by_action = {one.action: one for one in outcomes}
             if len(by_action) != len(outcomes):
                 given = ", ".join(str(one.action) for one in outcomes)
@@ -307,7 +338,7 @@ class MoveTable(dict[int, Entry]):
         action, writes, note = branch
         written, bits = packing.mask(tuple(writes), "a branch"), 0
         for name, value in writes.items():
-            bits |= packing.bits(name, value)
+            bits += packing.bits(name, value)
         if written & self._followed:
             raise BadModel(f"the action {action} and one of its followers write the same component.")
         written |= self._followed
@@ -339,9 +370,9 @@ class MoveTable(dict[int, Entry]):
         """What the follower at this place writes after branches with this note."""
         return self._followers[place].table(note)
 
-    def followed(self) -> int:
-        """How many results of followers are remembered."""
-        return sum(len(table) for each in self._followers for table in each.by_note.values())
+    def shares(self, place: int) -> int:
+        """A number that followers at other places, or of other moves, have if and only if they share their tables."""
+        return id(self._followers[place])
 
 
 def move_tables(packing: Packing, model: ComponentModel, judge: BranchJudge) -> list[MoveTable]:
@@ -355,4 +386,5 @@ def move_tables(packing: Packing, model: ComponentModel, judge: BranchJudge) -> 
         if names[0] <= last:
             raise BadModel(f"moves interleave by name: {names[0]!r} is not after {last!r}; split a move.")
         last = names[-1]
-    return [MoveTable(packing, move, judge) for move in moves]
+    followers = Followers(packing)
+    return [MoveTable(packing, move, judge, followers) for move in moves]
