@@ -231,6 +231,14 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
     narrowing = _option_names({name: given[name] for name in kept if name in given})
     if narrowing:
         raise Contradiction(f"the proof is for all numbers and every order of events; drop {', '.join(narrowing)}.")
+    modes = _option_names(
+        {name: given[name] for name in ("synchronous", "diffusion", "encoder_decoder") if name in given}
+    )
+    if modes:
+        raise Contradiction(
+            f"the proof is of asynchronous scheduling, diffusion or not, and of decoder models; drop {', '.join(modes)} "
+            "(outlives table proves synchronous scheduling as well)."
+        )
     from .proof_run import prove_configuration
 
     if not given.keys() & {"relax", "reader", "items_anywhere"}:

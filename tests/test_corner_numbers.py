@@ -130,6 +130,13 @@ def test_it_is_refused_with_one_sentence(name: str, command: str, run: Run) -> N
     assert len(said.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("mode", ["--synchronous", "--diffusion", "--encoder-decoder"])
+def test_a_mode_of_which_the_proof_does_not_speak_is_refused(mode: str, run: Run) -> None:
+    said = run("prove", mode)
+    assert (said.status, said.out) == (2, "")
+    assert f"the proof is of asynchronous scheduling, diffusion or not, and of decoder models; drop {mode} " in said.err
+
+
 def test_a_trace_with_a_key_of_two_sizes_is_refused(run: Run, tmp_path: Path) -> None:
     """The book books one size for a key; releases up to 0.30 then lose or gain slots, which is not modelled."""
     root = json.loads(trace_bytes(*miss_trace()))
