@@ -236,8 +236,8 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
     )
     if modes:
         raise Contradiction(
-            f"the proof is of asynchronous scheduling, diffusion or not, and of decoder models; drop {', '.join(modes)} "
-            "(outlives table proves synchronous scheduling as well)."
+            "the proof is of asynchronous scheduling, diffusion or not, and of decoder models; drop "
+            f"{', '.join(modes)} (outlives table proves synchronous scheduling as well)."
         )
     from .proof_run import prove_configuration
 
