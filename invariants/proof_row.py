@@ -33,9 +33,16 @@ def proof_row(configuration: Configuration, world: World) -> Result:
         relaxed=world.relaxed,
         reader=world.reader,
         closed=world.closed,
+        encoder_reset=int(world.opens("reset-encoder-cache")),
     )
     guard = replace(world.guard, condition=world.condition)
-    judged = cell(guard, column, anywhere=configuration.items_anywhere, arithmetic=Arithmetic.of(world.rules))
+    judged = cell(
+        guard,
+        column,
+        anywhere=configuration.items_anywhere,
+        arithmetic=Arithmetic.of(world.rules),
+        switches=world.switches,
+    )
     row = judged.result()
     if judged.verdict is Verdict.PROVED and world.reader == "checked" and not world.relaxed:
         row = replace(row, note=_stronger(world))
@@ -61,10 +68,11 @@ def _stronger(world: World) -> str:
     terms = Terms(
         guard=replace(world.guard, condition=world.condition),
         arithmetic=Arithmetic.of(world.rules),
-        assumed=Assumed(reader="any", anywhere=True),
+        assumed=Assumed(reader="any", anywhere=True).behaving(world.switches),
     )
     if prove(terms, until_failure=True).verdict is Verdict.PROVED:
-        return "also proved without A3: readers from confirmed on, items anywhere"
+        unless = ", no encoder-cache reset" if world.opens("reset-encoder-cache") else ""
+        return f"also proved without A3: readers from confirmed on, items anywhere{unless}"
     return "not proved without A3: see outlives table"
 
 
