@@ -97,6 +97,13 @@ def test_a_violation_that_the_exhaustive_search_does_not_have_is_a_disagreement(
     assert kept.shortest.startswith("shrunk; not proved shortest (searched to depth ")
 
 
+QUIET = [
+    part
+    for route in ("reset-prefix-cache", "reset-encoder-cache", "kv-load-failure", "sessions")
+    for part in ("--without", route)
+]
+
+
 def checked(tmp_path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, dict[str, Any]]:
     status = main(["check", "--json", "--out", str(tmp_path / "out"), *options])
     return status, json.loads(capsys.readouterr().out)
@@ -109,7 +116,7 @@ def disagreements(report: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture
 def faulty(tmp_path: Path) -> list[str]:
     (tmp_path / "fault.py").write_text(FAULT)
-    return ["--fault", f"{tmp_path / 'fault.py'}:computed_stays", "--items-anywhere", "--reader", "any"]
+    return ["--fault", f"{tmp_path / 'fault.py'}:computed_stays", "--items-anywhere", "--reader", "any", *QUIET]
 
 
 def test_an_arithmetic_that_only_the_model_runs_is_caught(

@@ -4,6 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from outlives.invariants.configuration import Configuration
 from outlives.invariants.proof.bounded import Move, search
 from outlives.invariants.proof.cells import COLUMNS, ENCODER_RESET, ROWS, cell, routes_assumed, row_of
 from outlives.invariants.proof.evidence import necessity, vacuity
@@ -15,6 +16,7 @@ from outlives.invariants.proof.pipeline_routes import ROUTE_MOVES, risky_routes
 from outlives.invariants.proof.reach import reach
 from outlives.invariants.proof.relation import TRANSITIONS
 from outlives.invariants.proof.theorem import prove
+from outlives.invariants.proof_row import proof_row
 from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Refusal
 from outlives.model.errors import UnknownName
@@ -316,3 +318,22 @@ def test_random_runs_of_the_moves_are_runs_of_the_model(switches):
             turn += name == "more-prompt"
             taken[name] += 1
     assert min(taken.values()) >= 30, taken
+
+
+# --- the row beside the other engines' ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "without", "verdict", "route"),
+    [
+        ("repaired", (), Verdict.VIOLATED, "reset_encoder_cache"),
+        ("repaired", ("reset-encoder-cache",), Verdict.PROVED, ""),
+        ("0.33.0", ("reset-encoder-cache",), Verdict.VIOLATED, "fail_kv_load"),
+        ("0.33.0", ("reset-encoder-cache", "kv-load-failure"), Verdict.PROVED, ""),
+    ],
+)
+def test_a_run_is_judged_by_its_routes_and_its_release(profile, without, verdict, route):
+    configuration = Configuration(profile=profile, policy="fcfs", relax=("A3",), reader="any", without=without)
+    row = proof_row(configuration, configuration.world())
+    assert row.verdict is verdict
+    assert (route in {step.action.name for step in row.trace.steps[1:]}) if route else row.trace is None

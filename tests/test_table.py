@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_runs import Run, runner
-from outlives.invariants.proof.cells import COLUMNS
+from outlives.invariants.proof.cells import COLUMNS, ENCODER_RESET
 from outlives.invariants.table_run import TABLE_SETUPS, Judged, judge_cell
 from outlives.invariants.verdict import Verdict
 from outlives.model.lifetime import GUARDS
@@ -20,6 +20,24 @@ NUMBERS = {column.name: number for number, column in enumerate(COLUMNS)}
 def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     return runner(capsys)
+
+
+RESET_ROW = (
+    ("A1-A4", True, Verdict.PROVED, 0),
+    ("A3 true", False, Verdict.PROVED, 0),
+    ("A3 any", False, Verdict.VIOLATED, 6),
+)
+
+
+@pytest.mark.parametrize(("column", "anywhere", "verdict", "length"), RESET_ROW)
+def test_an_encoder_cache_reset_has_a_row_of_its_own(
+    column: str, anywhere: bool, verdict: Verdict, length: int
+) -> None:
+    judged = judge_cell((ENCODER_RESET, NUMBERS[column], anywhere))
+    assert (judged.guard, judged.verdict, judged.note) == (ENCODER_RESET, verdict, "")
+    assert judged.engines[1] == "exhaustive"
+    assert (len(judged.trace.actions) if judged.trace else 0) == length
+    assert judged.trace is None or "reset_encoder_cache" in {each.name for each in judged.trace.actions}
 
 
 HEADLINE = (
@@ -99,8 +117,8 @@ def test_without_a_guard_every_guard_is_judged(run: Run, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("outlives.invariants.table_run.judge_cell", judged)
     run("table")
-    assert {guard for guard, _, _ in asked} == set(GUARDS)
-    assert len(asked) == len(GUARDS) * len(COLUMNS) * 2
+    assert list(dict.fromkeys(row for row, _, _ in asked)) == [*GUARDS, ENCODER_RESET]
+    assert len(asked) == (len(GUARDS) + 1) * len(COLUMNS) * 2
 
 
 def test_a_violated_cells_trace_is_written_at_once_and_replays(
