@@ -78,7 +78,7 @@ RELEASE_SETS: Mapping[str, Mapping[str, Shortest]] = {
     "0.33.0": {**_LATE, _STUCK: Shortest(1, "whole-items")},
     "repaired": {},
 }
-"""Profile -> property -> its shortest trace. Each entry was found by the engine and read against the released source."""
+"""Profile -> property -> its shortest trace. Found by the engine, then read against the released source."""
 
 ENDLESS: Mapping[str, tuple[str, ...]] = {
     "0.17.1": ("turns-and-resets",),

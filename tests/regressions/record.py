@@ -15,13 +15,14 @@ sys.path.insert(0, str(HERE.parent))
 
 from outlives.invariants.configuration import Configuration  # noqa: E402
 from outlives.invariants.explore import Bounds, breadth_first  # noqa: E402
+from outlives.invariants.scope_choice import chosen_scopes  # noqa: E402
 from outlives.invariants.table_run import TABLE_SETUPS  # noqa: E402
 from outlives.invariants.trace_file import itf_path, write_trace  # noqa: E402
 from outlives.invariants.verdict import Step, Trace  # noqa: E402
 from outlives.model.contract import Refusal  # noqa: E402
 from outlives.model.scenarios import SCENARIOS  # noqa: E402
 from outlives.model.scheduler import initial_state  # noqa: E402
-from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup  # noqa: E402
+from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup, Turn  # noqa: E402
 from outlives.model.state import State  # noqa: E402
 from worlds import action, setup  # noqa: E402
 
@@ -61,6 +62,17 @@ def _overtaken(name: str, guard: str) -> Case:
     return Case(name=name, property=_CRASH, about=about, numbers=_CHUNKED)
 
 
+def _scope(name: str, release: str, scope: str, prop: str) -> Case:
+    """The shortest violation of a release in a named scope."""
+    about = {"profile": release}
+    (state,) = chosen_scopes(Configuration(**about), (scope,), every_number=False)[scope]
+    return Case(name=f"{name}-{release}", property=prop, about=about, numbers=(state.setup,))
+
+
+def _taken(*routes: str) -> tuple[str, ...]:
+    return tuple(route for route in RARE_ROUTES if route not in routes)
+
+
 _CRASH, _STUCK = "GATHER-AFTER-FREE", "PROGRESS"
 _CHUNKED = (setup([(0, 3)], 5, slots=3, budget=2),)
 _NO_DRAFTS = setup([(3, 5)], 7, slots=2, budget=1)
@@ -75,6 +87,19 @@ _RIVALS = Setup(
     chunk_cap=2,
     by_priority=1,
     left_out=RARE_ROUTES,
+)
+_TURNS = Setup(
+    (RequestSetup(1, 1, (Item(0, 1, "k0", 1),), turns=(Turn(1, 1, (Item(0, 1, "k1", 1),)),)),),
+    slots=1,
+    budget=2,
+    left_out=_taken("sessions"),
+)
+_PADDED = Setup(
+    (RequestSetup(1, 1, (Item(0, 1, "k0", 1),), turns=(Turn(1, 1),)),),
+    slots=1,
+    budget=1,
+    drafts=1,
+    left_out=_taken("sessions"),
 )
 
 CASES = (
@@ -130,6 +155,70 @@ CASES = (
         property="PLANNED-ENCODED",
         about={"profile": "0.33.0", "policy": "priority", "numbers": {"requests": (2, 2)}},
         numbers=(_RIVALS,),
+    ),
+    Case(
+        name="failed-load-never-ends-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(setup([(1, 2)], 2, outputs=1, slots=1, budget=2, left_out=_taken("kv-load-failure")),),
+    ),
+    Case(
+        name="failed-load-holds-room-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(
+            setup(
+                [(0, 1), (1, 2)],
+                3,
+                outputs=1,
+                slots=1,
+                budget=3,
+                depth=1,
+                synchronous=1,
+                left_out=_taken("kv-load-failure"),
+            ),
+        ),
+    ),
+    _scope("failed-load-placeholders", "0.33.0", "failed-load", "PLACEHOLDERS-KEPT"),
+    _scope("turn-holds-last-item", "0.33.0", "second-turn", _STUCK),
+    Case(
+        name="turn-holds-last-item-smallest-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(_TURNS,),
+    ),
+    Case(
+        name="padded-over-budget-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(_PADDED,),
+    ),
+    _scope("encoder-decoder-slots-abort", "0.33.0", "encoder-decoder", "SLOTS-ADD-UP"),
+    Case(
+        name="encoder-decoder-slots-0.33.0",
+        property="SLOTS-ADD-UP",
+        about={"profile": "0.33.0", "without": ("preempt", "abort")},
+        numbers=(setup([(0, 2)], 1, outputs=3, slots=2, budget=4, encoder_decoder=1),),
+    ),
+    _scope("encoder-decoder-released-twice", "0.33.0", "encoder-decoder", "RELEASE-ONCE"),
+    _scope("encoder-decoder-shelf", "0.13.0", "encoder-decoder", "SHELF-AGREES"),
+    _scope("reset-loses-output", "0.20.0", "reset-beside-stale", _STUCK),
+    _scope("reset-second-output", "0.20.0", "reset-beside-stale", "COUNTERS-SOUND"),
+    _scope("reset-rejects-anew", "0.24.0", "reset-beside-stale", "CONFIRMED-MONOTONE"),
+    _scope("old-output-in-new-turn", "0.27.0", "second-turn", "PLACEHOLDERS-KEPT"),
+    _scope("session-lost", "0.32.0", "load-and-turns", _STUCK),
+    Case(
+        name="repeated-key-0.28.0",
+        property="REFERENCES-MATCH",
+        about={"profile": "0.28.0"},
+        numbers=(
+            Setup(
+                (RequestSetup(5, 2, (Item(0, 2, "k0", 2), Item(3, 2, "k0", 2))),),
+                slots=2,
+                budget=3,
+                left_out=RARE_ROUTES,
+            ),
+        ),
     ),
     _overtaken("38907-scheduled-not-executed-a1", "optimistic-after-advance"),
     _overtaken("38907-revision-a1", "optimistic-before-advance"),
