@@ -4,25 +4,18 @@ The four regression tests of #45347 stand here as well, as model traces and as t
 """
 
 import json
-import re
 import tomllib
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from outlives.invariants.configuration import Configuration
-from outlives.invariants.explore import breadth_first
 from outlives.invariants.proof.cells import COLUMNS, cell
 from outlives.invariants.replay import Replay, replay
-from outlives.invariants.scope_choice import chosen_scopes
-from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Refusal
 from outlives.model.lifetime import Counters, guard_named
-from outlives.model.profiles import PROFILES
-from outlives.model.setup import PLAIN, RARE_ROUTES
+from outlives.model.setup import RARE_ROUTES
 from outlives.model.state import RUNNING, State
 from outlives.model.trace import parse_trace
 from regressions.record import CASES, DATE
@@ -30,7 +23,6 @@ from worlds import FixedModel, fair_end, fixed, run, setup
 
 FOLDER = Path(__file__).parent / "regressions"
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((FOLDER / "expected.toml").read_text(encoding="utf-8"))
-FINDINGS = (FOLDER.parent.parent / "docs/findings.md").read_text("utf-8").partition("| release |")[2]
 CHANGES = [(name, at) for name, told in EXPECTED.items() for at in range(len(told["passes_with"]))]
 
 
@@ -287,50 +279,3 @@ def test_an_item_that_may_not_be_split_and_is_as_long_as_the_budget(profile: str
     assert bool(end.misses) == (profile == "0.13.0")
     if profile in ("0.17.1", "0.33.0") and length == 32:
         assert end.requests[0].counters.computed == 63
-
-
-# --- what docs/findings.md says of each release -----------------------------------------------------------------------
-
-FOUND = {
-    "0.11.0": {"GATHER-AFTER-FREE": 3},
-    "0.12.0": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
-    "0.13.0": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
-    "0.17.1": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
-    "0.20.0": {"GATHER-AFTER-FREE": 3, "PROGRESS": 1},
-    "0.24.0": {"PROGRESS": 1},
-    "0.27.0": {"PROGRESS": 1},
-    "0.28.0": {"PROGRESS": 1},
-    "0.29.0": {"PROGRESS": 1},
-    "0.32.0": {"PROGRESS": 1},
-    "0.33.0": {"PROGRESS": 1},
-    "repaired": {},
-}
-"""Profile -> property -> actions of the shortest trace, in the named scopes with two steps in flight."""
-
-
-def test_every_profile_is_in_the_list() -> None:
-    assert list(FOUND) == list(PROFILES)
-
-
-def plain_scopes(configuration: Configuration) -> Iterator[tuple[State, ...]]:
-    """The named scopes of one request without rare routes and modes, two steps in flight."""
-    about = {scope.name: scope.mode for scope in NAMED_SCOPES}
-    for name, initial in chosen_scopes(configuration).items():
-        if about[name] == PLAIN:
-            yield initial
-
-
-@pytest.mark.parametrize("profile", FOUND)
-def test_what_the_exhaustive_engine_finds_of_each_release(profile: str) -> None:
-    numbers = {"requests": (1, 1), "turns": (1, 1), "depth": (2, 2)}
-    configuration = Configuration(profile=profile, policy="fcfs", without=RARE_ROUTES, numbers=numbers)
-    found: dict[str, int] = {}
-    for initial in plain_scopes(configuration):
-        search = breadth_first(configuration.model(), initial=initial)
-        assert search.complete
-        for name, trace in search.traces.items():
-            found[name] = min(found.get(name, 99), len(trace.actions))
-    assert found == FOUND[profile]
-    row = re.search(rf"^\| {re.escape(profile)} \| (.*?) \|", FINDINGS, re.MULTILINE)
-    shown = dict(re.findall(r"([A-Z-]+) \((\d+)\)", row[1])) if row is not None else {}
-    assert {name: int(length) for name, length in shown.items()} == found

@@ -94,6 +94,15 @@ _TURNS = Setup(
     budget=2,
     left_out=_taken("sessions"),
 )
+_FULL = Setup(
+    tuple(
+        RequestSetup(1, 1, (Item(0, 1, f"k{own}", 1),), turns=(Turn(1, 1, (Item(0, 1, f"k{own + 2}", 1),)),))
+        for own in range(2)
+    ),
+    slots=2,
+    budget=4,
+    left_out=_taken("sessions"),
+)
 _PADDED = Setup(
     (RequestSetup(1, 1, (Item(0, 1, "k0", 1),), turns=(Turn(1, 1),)),),
     slots=1,
@@ -186,6 +195,12 @@ CASES = (
         property=_STUCK,
         about={"profile": "0.33.0"},
         numbers=(_TURNS,),
+    ),
+    Case(
+        name="turns-hold-each-other-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(_FULL,),
     ),
     Case(
         name="padded-over-budget-0.33.0",
