@@ -3,6 +3,7 @@
 Each test prints one line per measurement (run with `-s`), and fails where a claim does not hold.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from time import perf_counter
 
@@ -12,6 +13,7 @@ from outlives.invariants.machine import machine_profile, run_machine
 from outlives.invariants.verdict import Verdict
 from outlives.model.profiles import PROFILES
 from outlives.model.scenarios import SCENARIOS
+from release_sets import RELEASE_SETS
 
 pytestmark = pytest.mark.campaign
 
@@ -36,13 +38,24 @@ CELLS = {
 }
 """Profile -> what each scenario shows, in the order chunk-end, adjacent, gap-one, whole-items."""
 
-VIOLATED_BY_DEFAULT = [profile for profile, cells in CELLS.items() if any(cells)]
+SELDOM = {"GATHER-AFTER-FREE", "PLANNED-ENCODED", "SHELF-AGREES", "COUNTERS-SOUND", "CONFIRMED-MONOTONE"}
+SELDOM_DRAWN = {
+    "0.11.0": {"PLANNED-ENCODED", "SHELF-AGREES", "PLACEHOLDERS-KEPT"},
+    "0.12.0": SELDOM - {"GATHER-AFTER-FREE"},
+    "0.13.0": SELDOM - {"GATHER-AFTER-FREE"},
+    "0.17.1": SELDOM - {"GATHER-AFTER-FREE"},
+    "0.20.0": SELDOM - {"GATHER-AFTER-FREE"},
+}
+"""What a seed may miss, as measured: a withdrawn encode needs a shortage of KV blocks in the very pass in which an
+earlier, less urgent request plans an encode, and was not drawn in 300 runs of its own scope."""
 
 
-def found(configuration: Configuration, seed: int, cases: int = 1_000) -> tuple[set[str], float]:
-    """The properties that the machine finds violated with the ci settings, and the seconds until the first."""
+def found(
+    configuration: Configuration, seed: int, cases: int = 1_000, *, first_only: bool = True
+) -> tuple[set[str], float]:
+    """The properties that the machine finds violated with the ci settings, and the seconds that it takes."""
     begun = perf_counter()
-    settings = machine_profile("ci").changed(first_only=True, cases=cases)
+    settings = machine_profile("ci").changed(first_only=first_only, cases=cases)
     run = run_machine(configuration.model(), settings=settings, seed=seed)
     seconds = perf_counter() - begun
     return {row.property for row in run.results if row.verdict is Verdict.VIOLATED}, seconds
@@ -72,12 +85,17 @@ def test_each_scenario_cell_with_ten_seeds(profile: str, scenario: str, expected
     assert slowest < SCENARIO_SECONDS
 
 
-@pytest.mark.parametrize("profile", VIOLATED_BY_DEFAULT)
-def test_the_default_generator_meets_a_crash_or_stuck_with_ten_seeds(profile: str) -> None:
-    slowest = 0.0
+@pytest.mark.parametrize("profile", [profile for profile, known in RELEASE_SETS.items() if known])
+def test_what_the_machine_finds_of_each_release_with_ten_seeds(profile: str) -> None:
+    """With the ci settings nothing but the release's set, and of it what `SELDOM_DRAWN` does not excuse, each time."""
+    known = set(RELEASE_SETS[profile])
+    slowest, missed = 0.0, Counter[str]()
     for seed in SEEDS:
-        violated, seconds = found(Configuration(profile=profile), seed)
-        assert violated & {CRASH, STUCK}, f"seed {seed}"
+        violated, seconds = found(Configuration(profile=profile), seed, first_only=False)
+        assert violated <= known, f"seed {seed}"
+        assert known - violated <= SELDOM_DRAWN.get(profile, SELDOM), f"seed {seed}"
+        missed.update(known - violated)
         slowest = max(slowest, seconds)
-    print(f"{profile}: slowest of ten seeds {slowest:.1f} s")
+    told = ", ".join(f"{name} {count}" for name, count in sorted(missed.items())) or "nothing"
+    print(f"{profile}: slowest of ten seeds {slowest:.1f} s, missed by so many of them: {told}")
     assert slowest < DEFAULT_SECONDS

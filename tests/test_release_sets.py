@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 from command_runs import runner
+from outlives.invariants.configuration import Configuration
+from outlives.invariants.machine import machine_profile, run_machine
 from outlives.invariants.properties import scheduler_properties
 from outlives.invariants.scopes import NAMED_SCOPES
+from outlives.invariants.verdict import Verdict
 from outlives.model.profiles import PROFILES
 from release_sets import ENDLESS, MORE_SCOPES, RELEASE_SETS, Seen, look, table
 from worlds import world
@@ -73,3 +76,11 @@ def test_check_reports_the_newest_release_as_violated_by_this_set(
     assert {each["property"] for each in done.object["violations"]} == set(RELEASE_SETS["0.33.0"])
     files = {json.loads(path.read_bytes())["#meta"]["property"] for path in tmp_path.rglob("*.itf.json")}
     assert files == set(RELEASE_SETS["0.33.0"])
+
+
+def test_the_machine_finds_of_the_newest_release_nothing_else() -> None:
+    """One seed with the ci settings; what ten seeds find of each release is in the campaign."""
+    run = run_machine(Configuration(profile="0.33.0").model(), settings=machine_profile("ci"), seed=0)
+    found = {row.property for row in run.results if row.verdict is Verdict.VIOLATED}
+    assert found <= set(RELEASE_SETS["0.33.0"])
+    assert {"PROGRESS", "PLACEHOLDERS-KEPT", "SLOTS-ADD-UP", "RELEASE-ONCE"} <= found
