@@ -1,34 +1,107 @@
-"""The planted faults, exhaustively: each is found, with its shortest depth, in a stated small scope."""
+"""The planted faults, each in a stated small scope: there it is found exhaustively, with its shortest depth, and it is
+the only thing wrong; one that needs two requests is none as long as a request is alone; the machine finds most."""
 
 from dataclasses import replace
 
 import pytest
 from faults import FAULTS, Fault
 from outlives.invariants.configuration import Configuration
-from outlives.invariants.explore import shortest
-from outlives.model.setup import Setup
+from outlives.invariants.explore import Exploration, explore, shortest
+from outlives.invariants.machine import machine_profile, run_machine
+from outlives.invariants.scope_choice import chosen_scopes
+from outlives.invariants.verdict import Verdict
+from outlives.model import worker
+from outlives.model.errors import BadModel
+from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup
+from outlives.model.state import Step
 from outlives.model.world import World
 from worlds import FixedModel, setup
 
+
+def _asks(*items: tuple[int, int, str], prompt: int, outputs: int = 1, priority: int = 0) -> RequestSetup:
+    """A request with items (start, tokens, key), each of as many slots as tokens."""
+    made = tuple(Item(start, length, key, length) for start, length, key in items)
+    return RequestSetup(prompt, outputs, made, priority)
+
+
+def _both(one: RequestSetup, other: RequestSetup, *, slots: int, budget: int, **numbers: int) -> Setup:
+    return Setup((one, other), slots, budget, left_out=RARE_ROUTES, **numbers)
+
+
 TWO_ITEMS = setup([(0, 2), (3, 5)], prompt=6, slots=3, budget=4, drafts=1, look_ahead=1, strangers=1)
-ROOM_FOR_BOTH = setup([(0, 2), (3, 5)], prompt=5, slots=4, budget=8, drafts=1, look_ahead=1)
 PAST_PROMPT = setup([(0, 3)], prompt=1, outputs=4, slots=3, budget=3, drafts=2, look_ahead=1)
 LAST_CHUNK = setup([(0, 2)], prompt=2, outputs=4, slots=2, budget=1)
 
-SHORTEST: dict[str, tuple[Setup, int]] = {
+SHARED_LAST_CHUNK = _both(
+    _asks((0, 2, "k0"), prompt=2, outputs=3), _asks((0, 2, "k0"), prompt=2), slots=2, budget=2, chunk_cap=1
+)
+"""Both compute a shared item in chunks: the last one is in flight when one of them is done with it."""
+SHARED_AND_OWN = _both(
+    _asks((0, 1, "k0"), (1, 1, "k1"), prompt=2), _asks((0, 1, "k0"), (1, 1, "k2"), prompt=2), slots=1, budget=4
+)
+"""Both need a shared item first and one of their own then, with room for one."""
+_NARROW = {"budget": 2, "chunk_cap": 1, "by_priority": 1}
+SHARED_IN_ONE_PASS = _both(_asks((2, 1, "k0"), prompt=3, priority=1), _asks((1, 1, "k0"), prompt=2), slots=1, **_NARROW)
+"""A prefix of r0 may be in the KV cache: both then reach the shared item in one pass, the less urgent one first."""
+VICTIM_ENCODES = _both(_asks((2, 1, "k0"), prompt=3, priority=1), _asks((1, 1, "k1"), prompt=2), slots=2, **_NARROW)
+"""The same with a key each."""
+DRAFTS_BESIDE_PROMPT = _both(_asks(prompt=1, outputs=2), _asks((0, 1, "k0"), prompt=3), slots=1, budget=2, drafts=1)
+"""One decodes with a draft while the other computes its prompt in chunks."""
+
+SHORTEST: dict[str, tuple[Setup | str, int]] = {
     "roll-back-computed-only": (PAST_PROMPT, 5),
-    "forget-in-flight": (TWO_ITEMS, 3),
+    "reset-keeps-promises": ("reset-both", 4),
+    "failed-load-keeps-promises": ("load-and-turns", 3),
+    "turn-end-keeps-computed": ("second-turn", 2),
     "one-too-early": (LAST_CHUNK, 8),
     "forget-promises": (PAST_PROMPT, 8),
+    "relies-on-others": (SHARED_LAST_CHUNK, 10),
+    "waits-for-others": (SHARED_AND_OWN, 2),
     "hit-stays-idle": (TWO_ITEMS, 5),
     "evict-keeps-slots": (TWO_ITEMS, 4),
+    "release-drops-another": ("shared-key", 4),
+    "hit-counts-each-holder": ("shared-key", 3),
     "gate-ignores-room": (TWO_ITEMS, 3),
     "keep-references": (TWO_ITEMS, 4),
-    "encode-one-only": (ROOM_FOR_BOTH, 3),
+    "withdraw-what-others-hold": (SHARED_IN_ONE_PASS, 6),
+    "withdrawn-stays-booked": (VICTIM_ENCODES, 4),
     "drop-nothing": (TWO_ITEMS, 5),
+    "clear-at-once": ("encoder-cache-reset", 8),
+    "look-under-own-name": ("shared-key", 4),
+    "shift-every-reader": (DRAFTS_BESIDE_PROMPT, 9),
 }
-"""Fault -> a scope in which it shows, and how many actions the shortest run to what it breaks has there. Without the
-fault no run of that length breaks it."""
+"""Fault -> a scope in which it shows (numbers, or the name of one), and how many actions the shortest run to what it
+breaks has there. Of progress: the actions up to the state from which the fair run gets stuck."""
+
+
+MACHINE = {
+    "roll-back-computed-only": 100,
+    "reset-keeps-promises": 100,
+    "failed-load-keeps-promises": 100,
+    "turn-end-keeps-computed": 100,
+    "one-too-early": 500,
+    "forget-promises": 1_000,
+    "waits-for-others": 100,
+    "hit-stays-idle": 500,
+    "evict-keeps-slots": 100,
+    "release-drops-another": 100,
+    "hit-counts-each-holder": 100,
+    "gate-ignores-room": 100,
+    "keep-references": 200,
+    "drop-nothing": 100,
+    "clear-at-once": 100,
+    "look-under-own-name": 100,
+}
+"""Fault -> runs within which the machine finds it in the same scope. It does not find the other four reliably within
+1,000: each of their runs is one order of eight or more actions, or a shortage in one certain pass."""
+
+
+def _numbers(fault: Fault) -> Setup:
+    scope, _ = SHORTEST[fault.name]
+    if isinstance(scope, Setup):
+        return scope
+    ((state,),) = chosen_scopes(Configuration(**fault.configuration), [scope], every_number=False).values()
+    return state.setup
 
 
 def _world(fault: Fault, *, faulty: bool) -> World:
@@ -36,23 +109,85 @@ def _world(fault: Fault, *, faulty: bool) -> World:
     return replace(world, rules=fault.plant(world.rules)) if faulty else world
 
 
+def _model(fault: Fault, numbers: Setup, *, faulty: bool) -> FixedModel:
+    anywhere = bool(fault.configuration.get("items_anywhere"))
+    return FixedModel(_world(fault, faulty=faulty), [numbers], anywhere=anywhere)
+
+
+def _clean(found: Exploration) -> bool:
+    return found.complete and not found.traces
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_each_fault_at_its_shortest_depth(fault: Fault) -> None:
-    numbers, depth = SHORTEST[fault.name]
-    anywhere = bool(fault.configuration.get("items_anywhere"))
-    found = shortest(FixedModel(_world(fault, faulty=True), [numbers], anywhere=anywhere), fault.breaks)
+    found = shortest(_model(fault, _numbers(fault), faulty=True), fault.breaks)
     assert found.trace is not None
     assert found.badge == "shortest possible"
-    assert len(found.trace.actions) == depth
-    sound = shortest(FixedModel(_world(fault, faulty=False), [numbers], anywhere=anywhere), fault.breaks, known=depth)
-    assert sound.trace is None
-    assert sound.contradicts
+    assert len(found.trace.actions) == SHORTEST[fault.name][1]
+
+
+_HANDED_OVER = pytest.mark.xfail(
+    strict=True, raises=BadModel, reason="an encode cannot be handed over yet to a request whose share is still to come"
+)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.name, marks=[_HANDED_OVER] if fault.name == "withdraw-what-others-hold" else [])
+        for fault in FAULTS
+    ],
+)
+def test_nothing_else_is_wrong_in_its_scope(fault: Fault) -> None:
+    found = explore(_model(fault, _numbers(fault), faulty=False))
+    assert _clean(found)
+    assert found.situations[fault.breaks] > 0
+
+
+@pytest.mark.parametrize("name", MACHINE)
+def test_the_machine_finds_it_there(name: str) -> None:
+    (fault,) = (each for each in FAULTS if each.name == name)
+    settings = machine_profile("ci").changed(cases=MACHINE[name], first_only=True, shrink_replays=0)
+    model = _model(fault, _numbers(fault), faulty=True)
+    (row,) = run_machine(model, settings=settings, properties=[fault.breaks], seed=0).results
+    assert row.verdict is Verdict.VIOLATED
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.requests == 2], ids=lambda fault: fault.name)
+def test_a_fault_that_needs_two_requests_is_none_for_each_of_them_alone(fault: Fault) -> None:
+    numbers = _numbers(fault)
+    assert len(numbers.requests) == 2
+    for request in numbers.requests:
+        assert _clean(explore(_model(fault, numbers._replace(requests=(request,)), faulty=True)))
+
+
+def test_the_other_faults_are_shown_with_one_request() -> None:
+    assert {len(_numbers(fault).requests) for fault in FAULTS if fault.requests == 1} == {1}
 
 
 def test_a_guard_one_too_early_needs_a_chunked_prompt() -> None:
     """Where the whole prompt is one step, the token that its output delivers confirms the position that is missing."""
     (fault,) = (each for each in FAULTS if each.name == "one-too-early")
-    found = shortest(FixedModel(_world(fault, faulty=True), [PAST_PROMPT], anywhere=True), fault.breaks)
+    found = shortest(_model(fault, PAST_PROMPT, faulty=True), fault.breaks)
     assert found.trace is None
     assert found.exploration.complete
     assert found.exploration.states > 1_000
+
+
+def _encode_first(world: World, shelf: tuple[str, ...], step: Step) -> tuple[str, ...]:
+    encoded = worker.shelve(world, shelf, step._replace(drop=()))
+    return worker.shelve(world, encoded, step._replace(encode=()))
+
+
+@pytest.mark.parametrize(
+    ("filtered", "shown"), [(1, []), (0, ["GATHER-AFTER-FREE", "PLANNED-ENCODED", "SHELF-AGREES"])]
+)
+def test_a_worker_that_encodes_first_matters_only_where_notices_name_what_came_back(
+    filtered: int, shown: list[str]
+) -> None:
+    world = Configuration().world()
+    world = replace(world, switches=replace(world.switches, filter_readded=filtered))
+    assert _clean(explore(FixedModel(world, [TWO_ITEMS])))
+    found = explore(FixedModel(replace(world, rules=replace(world.rules, shelve=_encode_first)), [TWO_ITEMS]))
+    assert found.complete
+    assert sorted(found.traces) == shown
