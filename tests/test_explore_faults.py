@@ -9,6 +9,7 @@ from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import Exploration, explore, shortest
 from outlives.invariants.machine import machine_profile, run_machine
 from outlives.invariants.scope_choice import chosen_scopes
+from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model import worker
 from outlives.model.errors import BadModel
@@ -159,6 +160,15 @@ def test_a_fault_that_needs_two_requests_is_none_for_each_of_them_alone(fault: F
     assert len(numbers.requests) == 2
     for request in numbers.requests:
         assert _clean(explore(_model(fault, numbers._replace(requests=(request,)), faulty=True)))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("scope", [scope.name for scope in NAMED_SCOPES if scope.requests == 1])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.requests == 2], ids=lambda fault: fault.name)
+def test_no_named_scope_of_one_request_shows_a_fault_that_needs_two(fault: Fault, scope: str) -> None:
+    (states,) = chosen_scopes(Configuration(**fault.configuration), [scope], every_number=False).values()
+    (state,) = states
+    assert _clean(explore(_model(fault, state.setup, faulty=True)))
 
 
 def test_the_other_faults_are_shown_with_one_request() -> None:
