@@ -14,6 +14,7 @@ pipeline as in the engine, which waits for the oldest output after it. A pass th
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from .book import find
 from .contract import Refusal
 from .cross import notice, take_slots
 from .lifetime import Counters, carried_drafts, wanted
@@ -49,6 +50,7 @@ class _Pass:
         "admitted",
         "book",
         "encoder_budget",
+        "handed_over",
         "preempted",
         "requests",
         "running",
@@ -72,6 +74,7 @@ class _Pass:
         self.shares: dict[int, _Share] = {}
         self.preempted = False
         self.withdrawn: tuple[str, ...] = ()
+        self.handed_over: tuple[str, ...] = ()
         self.admitted: set[int] = set()
 
 
@@ -265,7 +268,13 @@ def _preempt(work: _Pass, number: int) -> None:
         work.withdrawn += share.encode
         work.book, moved = world.rules.withdraw(world, work.book, number, share.encode)
         for key, other in moved:
-            work.shares[other] = work.shares[other]._replace(encode=(*work.shares[other].encode, key))
+            entry = find(work.book, key)
+            work.encoder_budget -= 0 if entry is None else entry.size
+            if other in work.shares:
+                work.shares[other] = work.shares[other]._replace(encode=(*work.shares[other].encode, key))
+            else:
+                # Who holds it has no share yet, or none in this pass: the step encodes it all the same.
+                work.handed_over += (key,)
     counters = world.rules.preempt(request.counters, world.switches.isolate_stale)
     work.requests[number] = request._replace(status=WAITING, counters=counters, drafts=0, decoding=0)
     work.running.remove(number)
@@ -288,7 +297,7 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
     world, state = work.world, work.state
     rules, setup = world.rules, work.state.setup
     shelf = overtake(world, work.book, state.shelf)
-    encode = tuple(key for share in work.shares.values() for key in share.encode)
+    encode = work.handed_over + tuple(key for share in work.shares.values() for key in share.encode)
     if setup.encoder_decoder == 1:
         book, drop = notice(world, work.book, encode)
     else:

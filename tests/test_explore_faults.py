@@ -12,7 +12,6 @@ from outlives.invariants.scope_choice import chosen_scopes
 from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model import worker
-from outlives.model.errors import BadModel
 from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup
 from outlives.model.state import Step
 from outlives.model.world import World
@@ -127,18 +126,7 @@ def test_each_fault_at_its_shortest_depth(fault: Fault) -> None:
     assert len(found.trace.actions) == SHORTEST[fault.name][1]
 
 
-_HANDED_OVER = pytest.mark.xfail(
-    strict=True, raises=BadModel, reason="an encode cannot be handed over yet to a request whose share is still to come"
-)
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        pytest.param(fault, id=fault.name, marks=[_HANDED_OVER] if fault.name == "withdraw-what-others-hold" else [])
-        for fault in FAULTS
-    ],
-)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_nothing_else_is_wrong_in_its_scope(fault: Fault) -> None:
     found = explore(_model(fault, _numbers(fault), faulty=False))
     assert _clean(found)

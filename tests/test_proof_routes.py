@@ -320,7 +320,7 @@ def test_random_runs_of_the_moves_are_runs_of_the_model(switches):
     assert min(taken.values()) >= 30, taken
 
 
-# --- the row beside the other engines' ----------------------------------------------------------------------------------
+# --- the row beside the other engines --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
