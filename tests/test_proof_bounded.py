@@ -153,7 +153,7 @@ def test_a_cell_is_violated_with_its_run():
 def test_a_cell_that_neither_engine_decides_is_unknown():
     judged = cell(guard_named("confirmed"), COLUMN["A1"], anywhere=False, most_moves=2)
     assert judged.verdict is Verdict.UNKNOWN
-    bound = "where the bound on actions was reached, on the usual routes"
+    bound = "where the bound on actions was reached"
     assert judged.coverage == f"not proved; no miss within 3 actions, {bound}"
     assert judged.result().note == "the proof stops at FRONT / preempt"
 

@@ -49,7 +49,7 @@ class Assumed:
     anywhere: bool = True
     """Items may reach past the prompt; False: they lie inside it."""
     closed: frozenset[str] = frozenset()
-    """Closed routes. The proof does not use them: a request can always finish, which drops references as well."""
+    """Closed routes. With *preempt* and *abort* closed a request can still finish, which drops references as well."""
     leaves: int = 1
     """0: nothing drops references before the guard does, no preemption, abort or finish. No run of the command assumes
     it; it says under which condition *settled* would be safe with A1 relaxed."""

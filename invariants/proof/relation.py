@@ -286,9 +286,21 @@ TRANSITIONS: tuple[Transition, ...] = (
 """Every transition. A new one is a line here; the proof, bounded checking and the tie take it from this table."""
 
 
+_OF_ROUTES = {
+    "reset-prefix-cache": {"reset"},
+    "kv-load-failure": {"kv-failure"},
+    "sessions": {"turn-end", "more-prompt", "go-on"},
+}
+"""Route -> the transitions that there are only where it is open. (A request can always finish, which is a preemption
+without a resume.)"""
+
+
 def transitions(assumed: Assumed) -> tuple[Transition, ...]:
     """The transitions that there are under these assumptions."""
     without = set() if assumed.encoder_reset == 1 else {"reset-encoder-cache"}
+    for route, names in _OF_ROUTES.items():
+        if route in assumed.closed:
+            without |= names
     if assumed.leaves == 0:
         without |= {"preempt", "stale-output", "reset", "kv-failure", "turn-end", "more-prompt", "go-on"}
     return tuple(each for each in TRANSITIONS if each.name not in without)
