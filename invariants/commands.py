@@ -250,12 +250,13 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _table(options: argparse.Namespace, reporter: Reporter) -> int:
-    from outlives.model.lifetime import GUARDS, guard_named
+    from outlives.model.lifetime import guard_named
 
     from .folder import make_folder
+    from .proof.cells import ROWS
     from .table_run import judge_table
 
-    guards = [guard_named(name).name for name in dict.fromkeys(options.guard or GUARDS)]
+    guards = [guard_named(name).name for name in dict.fromkeys(options.guard)] if options.guard else list(ROWS)
     workers = workers_of(options.workers)
     folder = make_folder(_out(options), "table")
     return judge_table(guards, folder, reporter, workers)
