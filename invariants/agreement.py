@@ -51,6 +51,8 @@ def broken_by_itself(world: World) -> str:
     looks = switches.gate_look_ahead == 1 and switches.gate_shortcut == 0 and switches.whole_cut_look_ahead == 1
     if switches.tolerate_look_ahead == 0 and not looks:
         return "its gate overlooks what its drafter reads, so it breaks A2 and A3"
+    if world.policy != "fcfs" and switches.withdraw_victim == 0:
+        return "a victim of the same pass keeps its tokens in the step, which the proved relation does not describe"
     if world.policy != "fcfs" and switches.take_back_encodes == 0:
         return "the book keeps what a victim of the same pass had planned to encode, so it breaks A4"
     if world.opens("reset-prefix-cache") and switches.isolate_stale == 0:

@@ -255,10 +255,11 @@ def _grant(work: _Pass, number: int, count: int, planned: tuple[int, ...], secon
 
 
 def _preempt(work: _Pass, number: int) -> None:
-    """The request loses its blocks: its share of this pass is withdrawn (the book is not told of a withdrawn encode),
-    its references are dropped, and it goes back to the front of the waiting queue."""
+    """The request loses its blocks: its share of this pass is withdrawn (the book is not told of a withdrawn encode;
+    0.11.0 leaves the share in the step), its references are dropped, and it goes back to the front of the waiting
+    queue."""
     world = work.world
-    share = work.shares.pop(number, None)
+    share = work.shares.pop(number, None) if world.switches.withdraw_victim == 1 else None
     if share is not None:
         work.token_budget += share.tokens
         work.encoder_budget += share.slots
@@ -309,20 +310,39 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
     parts = []
     for number, share in work.shares.items():
         request = work.requests[number]
-        start = request.counters.computed
+        # A victim of 0.11.0 is in the step with what it was given, and waits with these tokens counted from 0.
+        victim = request.status == WAITING
+        start = state.requests[number].counters.computed if victim else request.counters.computed
         if world.guard.site == "before-advance":
             book, request = rules.free_pass(world, setup, book, request, number)
         counters = rules.advance(request.counters, share.tokens)
         if world.guard.site == "after-advance":
             book, request = rules.free_pass(world, setup, book, request._replace(counters=counters), number)
         counters, sampled, promised = rules.promise(counters, share.drafts, setup.base, setup.asynchronous)
+        if victim:  # the worker samples by its own count, for which nothing is promised any more
+            told = rules.advance(state.requests[number].counters, share.tokens)
+            _, sampled, _ = rules.promise(told, share.drafts, setup.base, setup.asynchronous)
+            promised = 0
         lowest = start - live_promises(state.steps, number)
-        first = int(number in work.admitted or request.rebase == 1)
+        # A session that goes on with the blocks it holds looks no prefix up: nothing is loaded that could fail.
+        held = number in work.admitted and state.requests[number].counters.computed > 0
+        first = 2 if held else int(number in work.admitted or request.rebase == 1)
         parts.append(
-            Part(number, start, share.tokens, share.drafts, sampled, promised, lowest, first=first, extra=request.extra)
+            Part(
+                request=number,
+                start=start,
+                tokens=share.tokens,
+                drafts=share.drafts,
+                sampled=sampled,
+                promised=promised,
+                lowest=lowest,
+                first=first,
+                live=int(not victim),
+                extra=request.extra,
+            )
         )
         request = request._replace(counters=counters, drafts=request.drafts if number in work.admitted else 0, rebase=0)
-        if sampled == 1:
+        if sampled == 1 and not victim:
             # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves;
             # without it they come with the output.
             ahead = setup.asynchronous

@@ -72,6 +72,12 @@ _FACTS = (
         since="0.12.0",
     ),
     SwitchFact(
+        name="withdraw_victim",
+        phrase="a victim that was already scheduled in the pass gives back its tokens and encodes",
+        source="0.12.0; before, they stay in the step, and the tokens count for the waiting request",
+        since="0.12.0",
+    ),
+    SwitchFact(
         name="gate_look_ahead",
         phrase="the encoder gate looks as far ahead as the drafter reads",
         source="#29750",
@@ -226,8 +232,15 @@ _FACTS = (
         since="0.33.0",
     ),
     SwitchFact(
+        name="parked_apart",
+        phrase="a session between turns waits in a queue apart, from which a stop does not take it",
+        source="0.18.0; from 0.27.0 on it does (mended by requeue_stopped)",
+        since="0.18.0",
+        until="0.27.0",
+    ),
+    SwitchFact(
         name="requeue_stopped",
-        phrase="a session whose turn ended by a stale output stays in a queue (lost in 0.27.0 to 0.32.0)",
+        phrase="a session whose turn ended while it was not running stays in a queue (else it is lost)",
         source="0.33.0",
         since="0.33.0",
     ),

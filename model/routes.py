@@ -102,14 +102,14 @@ def has_more_turns(state: State, number: int) -> bool:
 def end_turn(world: World, state: State, number: int) -> State:
     """The turn is over: the request pauses. References stay; nobody schedules it.
 
-    From 0.27.0 to 0.32.0 a request that stopped while it was not running (its stale output reached the end) is queued
-    and then taken out of the queue again: its session is lost.
+    Up to 0.17.1 and from 0.27.0 to 0.32.0 a request that stopped while it was not running (the output of a step from
+    before its preemption reached the end) is queued and then taken out of the queue again: its session is lost.
     """
     request = state.requests[number]
     settle = world.switches.settle_turn
     counters = world.rules.end_turn(request.counters, settle)
     switches = world.switches
-    unqueued = request.status != RUNNING and switches.requeue_stopped == 0 and switches.isolate_stale == 1
+    unqueued = request.status != RUNNING and switches.requeue_stopped == 0 and switches.parked_apart == 0
     drafts = 0 if settle == 1 else request.drafts  # before, they stay attached
     request = request._replace(
         status=PAUSED, counters=counters, drafts=drafts, decoding=0, rebase=0, lost=int(unqueued)

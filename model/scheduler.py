@@ -304,6 +304,12 @@ class SchedulerModel:
             # A turn ends with an output that has just been processed: not while a prompt is computed again, and not
             # while a synchronous step is in flight.
             return Refusal("no-output-now")
+        if has_more_turns(state, number) and any(
+            part.request == number and part.live == 1 and part.start < confirmed(counters)
+            for step in state.steps
+            for part in step.parts
+        ):
+            return Refusal("no-output-now")  # a step is in flight that computes tokens anew which were confirmed
         return stop(self.world, state, number)
 
     def _prompt(self, state: State, number: int) -> int:

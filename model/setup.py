@@ -319,7 +319,8 @@ class Scope(NamedTuple):
             urgency = number(f"{name}_priority") if f"{name}_priority" in table else self.priority.low
             outputs = number(f"{name}_outputs")
             count = number(f"{name}_turns") if self.turns.high > self.turns.low else self.turns.low
-            count = 1 if alone else count
+            # A later turn begins where the prompt ends: an item that reaches past it would lie in two turns at once.
+            count = 1 if alone or end > max(1, prompt) else count
             turns = tuple(_turn(f"{name}_turn{turn}", number, outputs, lengths) for turn in range(1, count))
             requests.append(RequestSetup(max(1, prompt), outputs, tuple(items), urgency, turns))
         # Room for the largest item, as far as the scope has it: a request that can never fit says nothing.

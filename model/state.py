@@ -96,7 +96,7 @@ class Part(NamedTuple):
     rejected: int = 0
     """Drafts rejected since its dispatch in earlier steps of the same admission: the true start is start - rejected."""
     first: int = 0
-    """1: the first step of its admission."""
+    """1: the first step of its admission; 2: the same, of a session that goes on with the blocks it holds."""
     live: int = 1
     """0 once the request was preempted, finished or aborted, or its turn ended, after this dispatch."""
     extra: tuple[Item, ...] = ()

@@ -44,6 +44,7 @@ Reader = Literal["checked", "true", "any"]
 class Switches:
     """What differs between releases, each as 0 or 1. `profiles.SWITCHES` has phrase, source and releases of each."""
 
+    withdraw_victim: int = 1
     gate_look_ahead: int = 1
     gate_shortcut: int = 0
     cut_look_ahead: int = 0
@@ -76,6 +77,7 @@ class Switches:
     drop_after_use: int = 1
     credit_once: int = 1
     go_on_after_self: int = 1
+    parked_apart: int = 0
     requeue_stopped: int = 1
     held_first: int = 1
     pad_admission: int = 1

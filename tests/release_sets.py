@@ -63,7 +63,6 @@ _LATE = {_CRASH: Shortest(8, "withdrawn-encode"), **_WITHDRAWN, **_FAILED_LOAD, 
 RELEASE_SETS: Mapping[str, Mapping[str, Shortest]] = {
     "0.11.0": {
         _CRASH: Shortest(3, "tight-cache"),
-        **_WITHDRAWN,  # of the model only: 0.11.0 itself leaves a victim's tokens and encodes in the step
         "PLACEHOLDERS-KEPT": Shortest(4, "three-in-flight"),
     },
     "0.12.0": {**_EARLY, _CRASH: Shortest(3, "whole-items")},

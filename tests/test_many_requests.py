@@ -16,7 +16,7 @@ from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.model.contract import Range
 from outlives.model.errors import UnknownName
 from outlives.model.setup import Item, RequestSetup, Scope, Setup
-from outlives.model.state import Entry
+from outlives.model.state import WAITING, Entry
 from worlds import FixedModel, refusal, run, world
 
 
@@ -122,6 +122,24 @@ def test_the_exhaustive_engine_finds_the_withdrawn_encode_and_nothing_once_it_is
         found = breadth_first(model, bounds=Bounds(states=50_000))
         assert found.complete
         assert {row.property: len(row.trace.actions) for row in found.results() if row.trace} == lengths
+
+
+@pytest.mark.parametrize(
+    ("profile", "computed", "parts", "encode"),
+    [("0.11.0", 2, [(0, 2, 0), (1, 2, 1)], ("k0",)), ("0.12.0", 0, [(1, 2, 1)], ())],
+)
+def test_0_11_0_leaves_a_victim_that_was_already_scheduled_in_the_step(
+    profile: str, computed: int, parts: list[tuple[int, int, int]], encode: tuple[str, ...]
+) -> None:
+    """Its tokens then count for the waiting request, which holds no block. (Request, tokens, live) of each part."""
+    requests = (asks(6, (4, 6, "k0"), priority=1), asks(6))
+    begin = ("arrive(request=r0)", "schedule()", "arrive(request=r1)", "schedule()", "accept()", "accept()")
+    model = model_of(profile, *requests, policy="priority", budget=4, chunk_cap=2)
+    state = run(model, *begin, "schedule(short_at=r1)")
+    assert state.requests[0].status == WAITING
+    assert state.requests[0].counters.computed == computed
+    assert [(part.request, part.tokens, part.live) for part in state.steps[0].parts] == parts
+    assert state.steps[0].encode == encode
 
 
 def test_first_come_service_has_no_victim_that_was_already_scheduled() -> None:

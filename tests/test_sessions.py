@@ -4,8 +4,9 @@ The right values are written in.
 """
 
 import pytest
+from outlives.model.contract import Range
 from outlives.model.lifetime import Counters
-from outlives.model.setup import Item, RequestSetup, Setup, Turn
+from outlives.model.setup import Item, RequestSetup, Scope, Setup, Turn
 from outlives.model.state import PAUSED, RUNNING, WAITING
 from worlds import FixedModel, fixed, refusal, run
 
@@ -122,13 +123,44 @@ def test_a_parked_session_is_neither_preempted_nor_reset() -> None:
     assert refusal(model, run(model, ARRIVE, SCHEDULE), CONTINUE) == "not-paused"
 
 
-@pytest.mark.parametrize(("profile", "lost"), [("0.24.0", 0), ("0.28.0", 1), ("0.32.0", 1), ("0.33.0", 0)])
+@pytest.mark.parametrize(
+    ("profile", "lost"), [("0.17.1", 1), ("0.20.0", 0), ("0.24.0", 0), ("0.28.0", 1), ("0.32.0", 1), ("0.33.0", 0)]
+)
 def test_a_session_that_a_stale_output_ended(profile: str, lost: int) -> None:
     """Queued, and then taken out of the queue again with the preempted request that it was."""
     numbers, actions, _ = SITUATIONS["by a stale output"]
     model = session(profile, **numbers)
     state = run(model, ARRIVE, *actions, CONTINUE)
     assert (state.requests[0].lost, state.waiting) == (lost, () if lost else (0,))
+
+
+def test_a_turn_ends_with_an_output_and_not_while_its_prompt_is_computed_again() -> None:
+    model = session("0.33.0")
+    state = run(model, ARRIVE, SCHEDULE, ACCEPT, "preempt(request=r0)", ACCEPT, SCHEDULE)
+    counters = state.requests[0].counters
+    assert counters.computed - counters.placeholders == counters.known - 1  # the numbers of an output just processed
+    assert refusal(model, state, "finish(request=r0)") == "no-output-now"
+    assert run(model, ARRIVE, SCHEDULE, ACCEPT, SCHEDULE, "finish(request=r0)").requests[0].status == PAUSED
+
+
+def test_blocks_that_a_session_holds_cannot_fail_to_load() -> None:
+    """No prefix is looked up for it; a resume with a prefix hit looks one up."""
+    model = session("0.33.0", outputs=1)
+    held = run(model, ARRIVE, SCHEDULE, ACCEPT, CONTINUE, SCHEDULE)
+    assert (held.steps[0].parts[0].start, held.steps[0].parts[0].first) == (5, 2)
+    assert refusal(model, held, "fail_kv_load(request=r0,valid=0)") == "nothing-was-loaded"
+    loaded = run(model, ARRIVE, "resume(request=r0,kept=3)")
+    assert (loaded.steps[0].parts[0].start, loaded.steps[0].parts[0].first) == (3, 1)
+    failed = run(model, ARRIVE, "resume(request=r0,kept=3)", "fail_kv_load(request=r0,valid=1)")
+    assert failed.requests[0].counters.computed == 1
+
+
+def test_an_item_that_reaches_past_the_prompt_leaves_no_room_for_a_later_turn() -> None:
+    """The next turn would begin inside it."""
+    scope = Scope(items=Range(1, 1), anywhere=True, turns=Range(1, 2), lead=Range(0, 6))
+    numbers = {"r0_lead0": 2, "r0_length0": 3, "r0_turns": 2, "r0_turn1_length": 1}
+    turns = {prompt: len(scope.setup({**numbers, "r0_prompt": prompt}).requests[0].turns) for prompt in (4, 5)}
+    assert turns == {4: 0, 5: 1}
 
 
 @pytest.mark.parametrize(("profile", "first"), [("0.29.0", 1), ("0.32.0", 0), ("0.33.0", 0)])

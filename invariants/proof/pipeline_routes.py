@@ -9,7 +9,7 @@ from outlives.model.contract import Refusal
 
 from . import relation, routes
 from .life import Assumed, Terms
-from .pipeline import DISPATCH, FLOOR, HELD, NONE_LIVE, PAUSED, PLACE, RUNS, Next, Run, admission, land, lived
+from .pipeline import DISPATCH, FLOOR, HELD, NONE_LIVE, PAUSED, PLACE, RUNS, Next, Run, Slot, admission, land, lived
 from .relation import Phase
 
 __all__ = ["MOST_PROMPT", "ROUTE_MOVES", "risky_routes"]
@@ -68,10 +68,17 @@ def _over_if_settled(terms: Terms, run: Run) -> Next:
     return run
 
 
+def recomputes(slot: Slot, counters: lifetime.Counters) -> bool:
+    """The step in flight computes tokens anew that had been confirmed: its request has no output now."""
+    return slot.flight.live == 1 and slot.flight.start < lifetime.confirmed(counters)
+
+
 def _end_turn(terms: Terms, run: Run) -> Next:
     """The client ends the turn, right after an output."""
     counters = run.life.counters
     if counters.known <= run.known or lifetime.confirmed(counters) != counters.known - run.life.base:
+        return Refusal("no-output-now")
+    if recomputes(run.first, counters) or recomputes(run.second, counters) or recomputes(run.third, counters):
         return Refusal("no-output-now")
     ended = lived(run, routes.end_turn(terms, run.life, 0))
     if isinstance(ended, Refusal):

@@ -131,7 +131,7 @@ def _same_admission(state: State, request: int, earlier: Part, later: Part) -> b
     """Of two parts in flight: no other admission begins after the earlier one, up to the later one."""
     passed = False
     for part in _parts(state.steps, request):
-        if passed and part.first == 1:
+        if passed and part.first != 0:
             return False
         passed = passed or part is earlier
         if part is later:

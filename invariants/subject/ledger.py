@@ -32,6 +32,8 @@ class Ledger:
         self.flights: list[Flight] = []
         self.decoding: set[int] = set()
         """Requests of which a step of the present admission was dispatched that samples."""
+        self.held: set[int] = set()
+        """Sessions that went on with the blocks they hold, and wait: nothing is loaded when they are admitted."""
         self._given = given
         self._encoder_decoder = encoder_decoder
         self._untold: tuple[int, ...] = ()
@@ -73,8 +75,11 @@ class Ledger:
         for part in says.parts:
             number = part.request
             sampled = int(sampling(number))
+            first = int(part.admitted)
             if part.admitted:
                 self.decoding.discard(number)
+                first = 2 if number in self.held else 1
+                self.held.discard(number)
             if sampled == 1:
                 self.decoding.add(number)
             live = sum(
@@ -89,7 +94,7 @@ class Ledger:
                     sampled=sampled,
                     promised=promised.get(number, 0),
                     lowest=part.start - live,
-                    first=int(part.admitted),
+                    first=first,
                     extra=items(number)[self._given[number] :],
                 )
             )
@@ -129,7 +134,7 @@ class Ledger:
         """Drafts of the request were rejected: later steps of the same admission truly begin so much lower."""
         for place, flight in enumerate(self.flights):
             mine = [part for part in flight.step.parts if part.request == number]
-            if any(part.first == 1 for part in mine):
+            if any(part.first != 0 for part in mine):
                 return
             if mine:
                 parts = tuple(

@@ -114,6 +114,8 @@ def continue_session(subject: "VllmSubject", action: Action) -> Refusal | None:
     subject.turns[number] = at + 1
     classes, setup = subject.release.classes, subject.setup
     subject.scheduler.add_request(make_request(classes, setup, number, turn.prompt, turn.outputs, turn.items, True))
+    if subject.requests[number].num_computed_tokens > 0:
+        subject.ledger.held.add(number)
     if at + 1 == len(turns):
         subject.scheduler.add_request(make_request(classes, setup, number, 1, 1, (), False))
     return None
