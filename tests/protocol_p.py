@@ -1,50 +1,62 @@
 """The benchmark protocol P: requests with cached items, drafts and stale steps, small enough to count by hand.
 
 Belongs here: the protocol as a model of its own, its scopes and its faults; no tests. It is a benchmark with known
-counts, not the model of this project. Its rules are in `protocol_p_rules.py`: pure functions over three small things,
-what the scheduler knows (`Desk`), what the worker holds, and one step in flight.
+counts, not the model of this project. Its rules are in `protocol_p_rules.py`: pure functions over the book, the pipe,
+and one column per request; the plain search and the one by components run the same.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise, product
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from outlives.invariants.explore.components import Branch, Follower, Gate, Look, Move, Refused
 from outlives.model.contract import Action, Property, Refusal
 from protocol_p_rules import (
-    Desk,
-    Due,
+    CRASHED,
+    Book,
+    Column,
+    Head,
     Item,
+    Need,
+    Pipe,
     Record,
     Scope,
-    Step,
-    choices,
-    correct,
-    corrected,
+    arrive,
     execute,
+    finds_all,
     finish,
-    halve,
-    only_stale,
+    head,
+    need,
+    outputs,
     preempt,
-    process,
-    put,
     schedule,
-    whole,
+    send,
+    settle,
+    take,
+    unref_all,
+    want,
 )
 
 __all__ = ["LARGE", "SCOPES", "ProtocolP", "Scope"]
 
-Worker = frozenset[int] | str
-CRASHED = "crashed"
 ITEMS_B: tuple[tuple[Item, ...], ...] = (((0, 3, 0), (6, 2, 1)), ((1, 3, 0),), ((1, 3, 2),))
+
+
+ALONE: Mapping[str, tuple[str, Callable[[Scope, Column], Column]]] = {
+    "abort": ("WRP", finish),
+    "arrive": ("N", arrive),
+    "preempt": ("R", preempt),
+}
+"""Actions of one request: in which statuses, and what becomes of its column. It drops every item that it references."""
 
 
 class State(NamedTuple):
     """Everything."""
 
-    desk: Desk
-    worker: Worker
-    queue: tuple[Step, ...]
+    book: Book
+    pipe: Pipe
+    columns: tuple[Column, ...]
 
 
 class ProtocolP:
@@ -53,161 +65,180 @@ class ProtocolP:
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.requests = range(len(scope.items))
-        self.dues = tuple(f"due{number}" for number in range(scope.depth))
-        self.tolds = tuple(f"told{number}" for number in range(scope.depth))
 
     def initial_states(self) -> Iterable[State]:
-        return [State(Desk(tuple(Record("N") for _ in self.requests)), frozenset(), ())]
+        book = Book(tuple(frozenset[int]() for _ in self.requests))
+        return [State(book, Pipe(), tuple(Column(Record("N")) for _ in self.requests))]
 
     def within(self, state: State) -> bool:
-        return state.worker != CRASHED
+        return state.pipe.worker != CRASHED
 
     def actions(self, state: State) -> Iterator[Action]:
-        for r, record in enumerate(state.desk.records):
-            if record.st == "N":
-                yield Action.of("arrive", r=r)
-            elif record.st != "F":
-                yield Action.of("abort", r=r)
-            if record.st == "R":
-                yield Action.of("preempt", r=r)
-        if len(state.queue) < self.scope.depth:
+        book, pipe, columns = state
+        for r, (record, _) in enumerate(columns):
+            yield from (Action.of(name, r=r) for name, (where, _) in ALONE.items() if record.st in where)
+        if len(pipe.steps) < self.scope.depth:
             yield Action.of("schedule")
-        if state.queue and not self._finds_all(state.worker, state.queue[0]):  # type: ignore[arg-type]
+        if pipe.steps and not finds_all(pipe, self._each(want, columns)):
             yield Action.of("miss")
-        elif state.queue:
-            yield from (action for action, _ in self._completions(state.desk, state.queue[0]))
+        elif pipe.steps:
+            yield from (_completion(chosen) for chosen, _ in outputs(self.scope, book, self._each(head, columns)))
 
     def next_state(self, state: State, action: Action) -> State | Refusal:
-        desk, worker, queue = state
+        book, pipe, columns = state
         r = int(action.get("r", 0))
-        if action.name == "arrive":
-            return State(put(desk, r, desk.records[r]._replace(st="W")), worker, queue)
-        if action.name in ("abort", "preempt"):
-            leave = finish if action.name == "abort" else preempt
-            stale = only_stale(self.scope, r)
-            return State(leave(self.scope, desk, r), worker, tuple(correct(step, stale) for step in queue))
+        if action.name in ALONE:
+            column = ALONE[action.name][1](self.scope, columns[r])
+            return State(unref_all(self.scope, book, r), pipe, (*columns[:r], column, *columns[r + 1 :]))
         if action.name == "schedule":
-            done = schedule(self.scope, desk)
-            return Refusal("nothing-scheduled") if done is None else State(done[0], worker, (*queue, done[1]))
+            done = schedule(self.scope, book, self._each(need, columns))
+            if done is None:
+                return Refusal("nothing-scheduled")
+            book, given, load = done
+            taken = (take(self.scope, column, n) for column, n in zip(columns, given, strict=True))
+            return State(book, send(pipe, load), tuple(taken))
         if action.name == "miss":
-            return State(desk, CRASHED, queue)
-        after = execute(self.scope, worker, queue[0])  # type: ignore[arg-type]
-        assert after is not None
+            return State(book, pipe._replace(worker=CRASHED), columns)
         accepted = tuple(action.get(f"a{r}", None) for r in self.requests)  # type: ignore[arg-type]
-        desk, corrections = process(self.scope, desk, queue[0], accepted)  # type: ignore[arg-type]
-        return State(desk, after, tuple(correct(step, corrections) for step in queue[1:]))
+        book = dict(outputs(self.scope, book, self._each(head, columns)))[accepted]  # type: ignore[index]
+        settled = (settle(self.scope, *each) for each in zip(columns, accepted, strict=True))  # type: ignore[arg-type]
+        return State(book, execute(pipe), tuple(settled))
 
     def properties(self) -> Sequence[Property[State]]:
         return [
             Property(
                 name="GATHER",
                 phrase="a step finds every item that it reads",
-                holds=lambda _before, _action, after: after.worker != CRASHED,
+                holds=lambda _before, _action, after: after.pipe.worker != CRASHED,
                 explain=lambda before, _action, _after: (
-                    f"the worker holds {set(before.worker)} before {before.queue[0]}"
+                    f"the worker holds {set(before.pipe.worker)} before {before.pipe.steps[0]}"
                 ),
                 situation=lambda _before, action, _after: action is not None and action.name in ("complete", "miss"),
                 situation_phrase="a step was executed",
             )
         ]
 
-    def _completions(self, desk: Desk, step: Step) -> Iterator[tuple[Action, Sequence[int | None]]]:
-        for accepted in product(*choices(self.scope, desk, step)):
-            chosen = {f"a{r}": a for r, a in enumerate(accepted) if a is not None}
-            yield Action.of("complete", **chosen), accepted
+    def _each(self, view: Any, columns: tuple[Column, ...]) -> list[Any]:
+        return [view(self.scope, column, r) for r, column in enumerate(columns)]
 
     # --- by components ------------------------------------------------------------------------------------------
     #
-    # A step is two components: what processing its output reads (`due`: k of each live entry), and the rest (`told`),
-    # which only the worker reads. So the choice of a completion depends on the desk and one `due`, and on nothing else.
+    # The book, the pipe, and of each request its column with the four things that decisions read of it. These follow
+    # from the column, so they cost no states; whoever writes a column writes them along.
 
     @property
     def components(self) -> tuple[str, ...]:
-        return ("desk", "worker", "flying", *self.dues, *self.tolds)
+        return ("book", "pipe", *(name for r in self.requests for name in _of(r)))
 
     @property
     def component_bits(self) -> Mapping[str, int]:
-        return {"worker": 3, "flying": 3, **dict.fromkeys(self.dues, 8), **dict.fromkeys(self.tolds, 13)}
+        widths = [{f"column{r}": 14, f"need{r}": 5, f"head{r}": 6, f"want{r}": 2, f"life{r}": 3} for r in self.requests]
+        return {"book": 5, "pipe": 9} | {name: bits for each in widths for name, bits in each.items()}
 
     def split(self, state: State) -> tuple[Any, ...]:
-        halves = [halve(step) for step in state.queue] + [(None, None)] * (self.scope.depth - len(state.queue))
-        dues, tolds = zip(*halves, strict=True)
-        return (state.desk, state.worker, len(state.queue), *dues, *tolds)
+        views = (self._views(r, column) for r, column in enumerate(state.columns))
+        return (state.book, state.pipe, *(value for each in views for value in each))
 
     def join(self, values: tuple[Any, ...]) -> State:
-        desk, worker, flying, *halves = values
-        depth = self.scope.depth
-        pairs = zip(halves[:depth], halves[depth:], strict=True)
-        return State(desk, worker, tuple(whole(*pair) for pair in list(pairs)[: flying or 0]))
+        return State(values[0], values[1], values[2::5])
 
     def moves(self) -> Sequence[Move]:
-        halves = list(zip(self.dues, self.tolds, strict=True))
-        stay = tuple(Follower(reads=half, writes=half, rule=corrected) for half in halves)
-        move_up = tuple(Follower(reads=later, writes=half, rule=corrected) for half, later in pairwise(halves))
-        execution = Follower(reads=("worker", "told0"), writes=("worker",), rule=self._held)
-        stale_too = ("told0",) if self.scope.fault == "bad_stale" else ()
+        def column(r: int, rule: Any) -> Follower:
+            return Follower(reads=(f"column{r}",), writes=_of(r), rule=partial(self._follow, r, rule), hears=r)
+
+        def alone(name: str) -> list[Move]:
+            return [
+                Move(
+                    names=(name,),
+                    reads=("book", f"life{r}"),
+                    rule=partial(self._alone, r, name),
+                    followers=(replace(column(r, ALONE[name][1]), hears=0),),
+                )
+                for r in self.requests
+            ]
+
+        def followers(rule: Any, pipe: Follower) -> tuple[Follower, ...]:
+            return (*(column(r, rule) for r in self.requests), pipe)
+
+        wants, heads, needs = ([f"{view}{r}" for r in self.requests] for view in ("want", "head", "need"))
+        sent = Follower(reads=("pipe",), writes=("pipe",), rule=partial(_moved, send), hears=len(self.requests))
+        executed = Follower(reads=("pipe",), writes=("pipe",), rule=partial(_moved, execute), hears=len(self.requests))
         return [
-            Move(names=("abort",), reads=("desk",), rule=self._abort, followers=stay),
-            Move(names=("arrive",), reads=("desk",), rule=self._arrive),
+            *alone("abort"),
+            *alone("arrive"),
             Move(
                 names=("complete",),
-                reads=("flying", "desk", "due0", *stale_too),
+                reads=("book", *heads),
                 rule=self._complete,
-                followers=(execution, *move_up),
-                gate=Gate(reads=("worker", "told0"), rule=self._finds_all),
+                followers=followers(settle, executed),
+                gate=Gate(reads=("pipe", *wants), rule=_goes_well),
             ),
-            Move(names=("miss",), reads=("worker", "told0"), rule=self._miss),
-            Move(names=("preempt",), reads=("desk",), rule=self._preempt, followers=stay),
-            Move(names=("schedule",), reads=("desk", "flying"), rule=self._schedule),
+            Move(names=("miss",), reads=("pipe", *wants), rule=_miss),
+            *alone("preempt"),
+            Move(
+                names=("schedule",),
+                reads=("book", *needs),
+                rule=self._schedule,
+                followers=followers(take, sent),
+                gate=Gate(reads=("pipe",), rule=self._has_room),
+            ),
         ]
 
     def looks(self) -> Mapping[str, Look]:
-        return {"GATHER": Look(after=("worker",)), "within": Look(after=("worker",))}
+        return {"GATHER": Look(after=("pipe",)), "within": Look(after=("pipe",))}
 
-    def _abort(self, desk: Desk) -> Iterator[Branch]:
-        for r, record in enumerate(desk.records):
-            if record.st in "WRP":
-                yield Branch(Action.of("abort", r=r), {"desk": finish(self.scope, desk, r)}, only_stale(self.scope, r))
+    def _follow(self, r: int, rule: Any, told: tuple[Any, ...], column: Column) -> tuple[Hashable, ...]:
+        return self._views(r, rule(self.scope, column, *told))
 
-    def _arrive(self, desk: Desk) -> Iterator[Branch]:
-        for r, record in enumerate(desk.records):
-            if record.st == "N":
-                yield Branch(Action.of("arrive", r=r), {"desk": put(desk, r, record._replace(st="W"))})
+    def _views(self, r: int, column: Column) -> tuple[Hashable, ...]:
+        """The values of `_of(r)`."""
+        return (column, *(view(self.scope, column, r) for view in (need, head, want)), column.record.st)
 
-    def _preempt(self, desk: Desk) -> Iterator[Branch]:
-        for r, record in enumerate(desk.records):
-            if record.st == "R":
-                after = preempt(self.scope, desk, r)
-                yield Branch(Action.of("preempt", r=r), {"desk": after}, only_stale(self.scope, r))
+    def _alone(self, r: int, name: str, book: Book, life: str) -> Iterator[Branch]:
+        if life in ALONE[name][0]:
+            yield Branch(Action.of(name, r=r), {"book": unref_all(self.scope, book, r)}, ((),))
 
-    def _schedule(self, desk: Desk, flying: int) -> Iterator[Branch | Refused]:
-        if flying < self.scope.depth:
-            done = schedule(self.scope, desk)
-            if done is None:
-                yield Refused(Action.of("schedule"), "nothing-scheduled")
-            else:
-                due, told = halve(done[1])
-                writes = {"desk": done[0], "flying": flying + 1, self.dues[flying]: due, self.tolds[flying]: told}
-                yield Branch(Action.of("schedule"), writes)
+    def _has_room(self, pipe: Pipe) -> bool:
+        return len(pipe.steps) < self.scope.depth
 
-    def _complete(self, flying: int, desk: Desk, due: Due, told: Step | None = None) -> Iterator[Branch]:
-        if due is None:
-            return
-        step = whole(due, told)
-        last = {self.dues[-1]: None, self.tolds[-1]: None}  # the followers move the others up
-        for action, accepted in self._completions(desk, step):
-            after, corrections = process(self.scope, desk, step, accepted)
-            yield Branch(action, {"desk": after, "flying": flying - 1, **last}, corrections)
+    def _schedule(self, book: Book, *needs: Need | None) -> Iterator[Branch | Refused]:
+        done = schedule(self.scope, book, needs)
+        if done is None:
+            yield Refused(Action.of("schedule"), "nothing-scheduled")
+        else:
+            book, given, load = done
+            yield Branch(Action.of("schedule"), {"book": book}, _each_told(given, load))
 
-    def _held(self, _corrections: object, worker: frozenset[int], told: Step) -> tuple[frozenset[int] | None]:
-        return (execute(self.scope, worker, told),)
+    def _complete(self, book: Book, *heads: Head) -> Iterator[Branch]:
+        for accepted, after in outputs(self.scope, book, heads):
+            yield Branch(_completion(accepted), {"book": after}, _each_told(accepted))
 
-    def _finds_all(self, worker: frozenset[int], told: Step | None) -> bool:
-        return told is not None and execute(self.scope, worker, told) is not None
 
-    def _miss(self, worker: frozenset[int], told: Step | None) -> Iterator[Branch]:
-        if told is not None and not self._finds_all(worker, told):
-            yield Branch(Action.of("miss"), {"worker": CRASHED})
+def _of(r: int) -> tuple[str, ...]:
+    """The components of one request."""
+    return (f"column{r}", f"need{r}", f"head{r}", f"want{r}", f"life{r}")
+
+
+def _each_told(columns: Iterable[Any], *pipe: Any) -> tuple[tuple[Any, ...], ...]:
+    """A note: what each column is told, and the pipe."""
+    return (*((told,) for told in columns), pipe)
+
+
+def _completion(accepted: Sequence[int | None]) -> Action:
+    return Action.of("complete", **{f"a{r}": a for r, a in enumerate(accepted) if a is not None})
+
+
+def _moved(rule: Any, told: tuple[Any, ...], pipe: Pipe) -> tuple[Pipe]:
+    return (rule(pipe, *told),)
+
+
+def _goes_well(pipe: Pipe, *wants: frozenset[int]) -> bool:
+    return bool(pipe.steps) and finds_all(pipe, wants)
+
+
+def _miss(pipe: Pipe, *wants: frozenset[int]) -> Iterator[Branch]:
+    if pipe.steps and not finds_all(pipe, wants):
+        yield Branch(Action.of("miss"), {"pipe": pipe._replace(worker=CRASHED)})
 
 
 def _scope(requests: int, outputs: int, drafts: int, depth: int, fault: str = "") -> Scope:

@@ -1,17 +1,20 @@
 """The rules of the benchmark protocol P, as pure functions over small values.
 
-Belongs here: the records (the desk, which is what the scheduler knows; a step in flight; the numbers of a scope) and
-what happens to them. The model that is made of them is in `protocol_p.py`.
+Belongs here: the records, what happens to them, and the numbers of a scope. The model of them is in `protocol_p.py`.
+
+What concerns one request alone stands in its column: its record, and its entry in each step in flight. What requests
+share is the book (references and freeable hashes) and the pipe (the worker, and what each step tells it). An action of
+one request reads its column and the book. A pass, or a completion, has to decide for all requests at once; it reads
+of each column only what the decision depends on (`need`, `head`, `want`), and every column then takes its own part.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import NamedTuple
 
 Item = tuple[int, int, int]
 """Offset, length, hash."""
-STALE = -1
-"""As a correction: the request's entries become stale. A number of 0 or more: their windows start so much lower."""
 
 
 class Record(NamedTuple):
@@ -22,14 +25,6 @@ class Record(NamedTuple):
     p: int = 0
     o: int = 0
     d: int = 0
-    refs: frozenset[int] = frozenset()
-
-
-class Desk(NamedTuple):
-    """Everything the scheduler knows, save the steps in flight: the requests, and freeable hashes, oldest first."""
-
-    records: tuple[Record, ...]
-    fifo: tuple[int, ...] = ()
 
 
 class Entry(NamedTuple):
@@ -41,12 +36,32 @@ class Entry(NamedTuple):
     stale: int = 0
 
 
-class Step(NamedTuple):
-    """One step in flight."""
+class Column(NamedTuple):
+    """One request: its record, and its part of each step in flight, the oldest first."""
 
-    entries: tuple[Entry | None, ...]
+    record: Record
+    entries: tuple[Entry | None, ...] = ()
+
+
+class Book(NamedTuple):
+    """The items that each request references, and the freeable hashes, oldest first."""
+
+    refs: tuple[frozenset[int], ...]
+    fifo: tuple[int, ...] = ()
+
+
+class Load(NamedTuple):
+    """What a step tells the worker to hold, and to drop first."""
+
     enc: frozenset[int]
     drop: frozenset[int]
+
+
+class Pipe(NamedTuple):
+    """The hashes that the worker holds (or that it crashed), and the steps in flight, the oldest first."""
+
+    worker: frozenset[int] | str = frozenset()
+    steps: tuple[Load, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,186 +79,207 @@ class Scope:
     fault: str = ""
 
 
+CRASHED = "crashed"
 FINISHED = Record("F")
 
 
-# --- rules over the desk ------------------------------------------------------------------------------------------
+# --- rules over the book ------------------------------------------------------------------------------------------
 
 
-def referenced(scope: Scope, records: Sequence[Record]) -> set[int]:
+def referenced(scope: Scope, refs: Sequence[frozenset[int]]) -> set[int]:
     """The hashes that some request references."""
-    return {items[i][2] for items, record in zip(scope.items, records, strict=True) for i in record.refs}
+    return {items[i][2] for items, mine in zip(scope.items, refs, strict=True) for i in mine}
 
 
-def unref(scope: Scope, desk: Desk, r: int, items: Iterable[int]) -> Desk:
+def unref(scope: Scope, book: Book, r: int, items: Iterable[int]) -> Book:
     """Request r drops these items, in order; a hash that nobody references any more joins the fifo."""
+    refs, fifo = list(book.refs), book.fifo
     for i in items:
-        record = desk.records[r]
-        if i in record.refs:
-            desk = put(desk, r, record._replace(refs=record.refs - {i}))
+        if i in refs[r]:
+            refs[r] -= {i}
             h = scope.items[r][i][2]
-            if h not in referenced(scope, desk.records):
-                desk = desk._replace(fifo=(*desk.fifo, h))
-    return desk
+            if h not in referenced(scope, refs):
+                fifo = (*fifo, h)
+    return Book(tuple(refs), fifo)
 
 
-def put(desk: Desk, r: int, record: Record) -> Desk:
-    """The desk with another record for request r."""
-    return desk._replace(records=desk.records[:r] + (record,) + desk.records[r + 1 :])
+def unref_all(scope: Scope, book: Book, r: int) -> Book:
+    """Request r drops every item."""
+    return unref(scope, book, r, range(len(scope.items[r])))
 
 
-def finish(scope: Scope, desk: Desk, r: int) -> Desk:
-    """The request is over: every reference goes."""
-    return put(unref(scope, desk, r, range(len(scope.items[r]))), r, FINISHED)
+# --- rules over one column ----------------------------------------------------------------------------------------
 
 
-def preempt(scope: Scope, desk: Desk, r: int) -> Desk:
+def corrected(entries: Iterable[Entry | None], by: int) -> tuple[Entry | None, ...]:
+    """The live windows start so much lower."""
+    return tuple(
+        entry if entry is None or entry.stale else entry._replace(start=max(0, entry.start - by)) for entry in entries
+    )
+
+
+def stale(entries: Iterable[Entry | None]) -> tuple[Entry | None, ...]:
+    """Nobody waits for these any more."""
+    return tuple(entry and entry._replace(stale=1) for entry in entries)
+
+
+def arrive(_scope: Scope, column: Column) -> Column:
+    """The request is waiting."""
+    return column._replace(record=column.record._replace(st="W"))
+
+
+def finish(_scope: Scope, column: Column) -> Column:
+    """The request is over."""
+    return Column(FINISHED, stale(column.entries))
+
+
+def preempt(scope: Scope, column: Column) -> Column:
     """The request loses what it computed, save a kept prefix."""
-    desk = unref(scope, desk, r, range(len(scope.items[r])))
-    record = desk.records[r]
+    record = column.record
     kept = scope.kept if record.c - record.p >= scope.kept else 0
-    return put(desk, r, record._replace(st="P", c=kept, p=0, d=0))
+    return Column(record._replace(st="P", c=kept, p=0, d=0), stale(column.entries))
 
 
-def schedule(scope: Scope, desk: Desk) -> tuple[Desk, Step] | None:
-    """One pass: running requests by number, then the others; None where nobody gets a token."""
-    records, fifo = list(desk.records), list(desk.fifo)
-    entries: list[Entry | None] = [None] * len(records)
-    enc, drop, budget = set(), set(), scope.budget
-    order = [r for r, record in enumerate(records) if record.st == "R"]
-    order += [r for r, record in enumerate(records) if record.st in "WP"]
-    for r in order:
-        _, c, p, o, d, refs = records[r]
-        if p > 0 and c - p + 2 >= scope.prompt + scope.outputs:
-            continue
-        known = scope.prompt + o + p
-        n = min(budget, known + d * scope.drafts - c)
-        if n <= 0:
-            continue
-        for i, (off, length, h) in enumerate(scope.items[r]):
-            if off >= c + n or off + length <= c or i in refs:
+def known(scope: Scope, record: Record) -> int:
+    """The tokens that the scheduler counts on: the prompt, outputs, and those in flight."""
+    return scope.prompt + record.o + record.p
+
+
+def take(scope: Scope, column: Column, n: int) -> Column:
+    """The request's part of a new step of n tokens; none where n is 0."""
+    (_, c, p, o, d), entries = column
+    if n == 0:
+        return Column(column.record, (*entries, None))
+    k = max(-1, c + n - known(scope, column.record))
+    if k >= 0:
+        p, d = p + 1 + k, 1
+    return Column(Record("R", c + n, p, o, d), (*entries, Entry(c, n, k)))
+
+
+def settle(scope: Scope, column: Column, a: int | None) -> Column:
+    """The output of the oldest step, a drafts of it accepted; None where there was nothing to accept."""
+    record, (entry, *later) = column
+    if a is None or entry is None:
+        return Column(record, tuple(later))
+    back = entry.k - a
+    if entry.stale:
+        return Column(record._replace(c=max(0, record.c - back)), corrected(later, back))
+    if record.o + a + 1 >= scope.outputs:
+        return finish(scope, Column(record, tuple(later)))
+    record = record._replace(c=record.c - back, p=record.p - entry.k - 1, o=record.o + a + 1)
+    return Column(record, corrected(later, back))
+
+
+# --- what decisions depend on -------------------------------------------------------------------------------------
+
+
+class Need(NamedTuple):
+    """What a request asks of a pass: tokens, and how far ahead each item begins (None: not within these tokens)."""
+
+    running: bool
+    n: int
+    ahead: tuple[int | None, ...]
+
+
+Head = tuple[tuple[int | None, tuple[int, ...]], ...]
+"""Of the oldest step's output: how many drafts may be accepted (None: nothing to choose), and the items each frees."""
+NOTHING: Head = ((None, ()),)
+
+
+def need(scope: Scope, column: Column, r: int) -> Need | None:
+    """What request r asks of the next pass; None where it is to get nothing."""
+    st, c, p, _, d = record = column.record
+    n = min(scope.budget, known(scope, record) + d * scope.drafts - c)
+    if st in "NF" or n <= 0 or (p > 0 and c - p + 2 >= scope.prompt + scope.outputs):
+        return None
+    ahead = (max(0, off - c) if off < c + n and off + length > c else None for off, length, _ in scope.items[r])
+    return Need(st == "R", n, tuple(ahead))
+
+
+def head(scope: Scope, column: Column, r: int) -> Head:
+    """What the output of the oldest step may be for request r."""
+    record, entries = column
+    entry = entries[0] if entries else None
+    if entry is None or record.st == "F":
+        return NOTHING
+    if entry.stale:
+        free = scope.fault == "bad_stale" and record.c > 0 and entry.k >= 0
+        return tuple((a, ()) for a in range(entry.k + 1)) if free else NOTHING
+    choices = range(entry.k + 1) if entry.k >= 0 else (None,)
+    return tuple((a, freed(scope, settle(scope, column, a).record, r)) for a in choices)
+
+
+def freed(scope: Scope, after: Record, r: int) -> tuple[int, ...]:
+    """The items of request r that a live output frees, with this record after it."""
+    limit = after.c if scope.fault == "bad_rule" else after.c - after.p
+    return tuple(i for i, (off, length, _) in enumerate(scope.items[r]) if after.st == "F" or off + length <= limit)
+
+
+def want(scope: Scope, column: Column, r: int) -> frozenset[int]:
+    """The hashes that the oldest step reads for request r, finished or not."""
+    entry = column.entries[0] if column.entries else None
+    if entry is None:
+        return frozenset()
+    end = entry.start + entry.n
+    return frozenset(h for off, length, h in scope.items[r] if off < end and off + length > entry.start)
+
+
+# --- rules over all requests --------------------------------------------------------------------------------------
+
+
+def schedule(scope: Scope, book: Book, needs: Sequence[Need | None]) -> tuple[Book, tuple[int, ...], Load] | None:
+    """One pass: running requests by number, then the others: tokens for each. None where nobody gets any."""
+    refs, fifo = list(book.refs), list(book.fifo)
+    given, budget = [0] * len(needs), scope.budget
+    enc, drop = set(), set()
+    asking = [(not each.running, r, each) for r, each in enumerate(needs) if each is not None]
+    for _, r, each in sorted(asking):
+        n = min(budget, each.n)
+        for i, ((_, _, h), ahead) in enumerate(zip(scope.items[r], each.ahead, strict=True)):
+            if ahead is None or ahead >= n or i in refs[r]:
                 continue
             if h in fifo:
                 fifo.remove(h)
             else:
-                held = referenced(scope, records)
+                held = referenced(scope, refs)
                 if h not in held:
                     if len(held) + len(fifo) >= scope.slots:
                         if not fifo:
-                            n = max(0, off - c)
+                            n = ahead
                             break
                         drop.add(fifo.pop(0))
                     enc.add(h)
-            refs = refs | {i}
-            records[r] = records[r]._replace(refs=refs)
-        if n == 0:
-            continue
+            refs[r] |= {i}
+        given[r] = n
         budget -= n
-        k = c + n - known
-        if k >= 0:
-            p, d = p + 1 + k, 1
-        entries[r] = Entry(c, n, max(k, -1))
-        records[r] = Record("R", c + n, p, o, d, refs)
-    if not any(entries):
+    if not any(given):
         return None
-    return Desk(tuple(records), tuple(fifo)), Step(tuple(entries), frozenset(enc), frozenset(drop))
+    return Book(tuple(refs), tuple(fifo)), tuple(given), Load(frozenset(enc), frozenset(drop))
 
 
-def choices(scope: Scope, desk: Desk, step: Step) -> list[Sequence[int | None]]:
-    """Per request, how many drafts may be accepted in this step; None where there is nothing to choose."""
-    found: list[Sequence[int | None]] = []
-    for entry, record in zip(step.entries, desk.records, strict=True):
-        samples = entry is not None and entry.k >= 0 and record.st != "F"
-        if samples and entry is not None and entry.stale:
-            samples = scope.fault == "bad_stale" and record.c > 0
-        found.append(range(entry.k + 1) if samples and entry is not None else (None,))
-    return found
+def outputs(scope: Scope, book: Book, heads: Sequence[Head]) -> Iterator[tuple[tuple[int | None, ...], Book]]:
+    """Every output that the oldest step may have: the drafts accepted of each request, and the book after it."""
+    for chosen in product(*heads):
+        after = book
+        for r, (_, items) in enumerate(chosen):
+            after = unref(scope, after, r, items)
+        yield tuple(a for a, _ in chosen), after
 
 
-def process(scope: Scope, desk: Desk, step: Step, accepted: Sequence[int | None]) -> tuple[Desk, tuple[int, ...]]:
-    """The output of a step, and for each request the correction of its later entries."""
-    corrections = [0] * len(desk.records)
-    for r, (entry, a) in enumerate(zip(step.entries, accepted, strict=True)):
-        record = desk.records[r]
-        if entry is None or record.st == "F":
-            continue
-        if entry.stale:
-            if a is not None:
-                corrections[r] = entry.k - a
-                desk = put(desk, r, record._replace(c=max(0, record.c - corrections[r])))
-            continue
-        if a is not None:
-            if record.o + a + 1 >= scope.outputs:
-                desk = finish(scope, desk, r)
-                corrections[r] = STALE
-                continue
-            corrections[r] = entry.k - a
-            record = record._replace(c=record.c - corrections[r], p=record.p - entry.k - 1, o=record.o + a + 1)
-            desk = put(desk, r, record)
-        limit = record.c if scope.fault == "bad_rule" else record.c - record.p
-        done = [i for i, (off, length, _) in enumerate(scope.items[r]) if off + length <= limit]
-        desk = unref(scope, desk, r, done)
-    return desk, tuple(corrections)
+# --- rules over the pipe ------------------------------------------------------------------------------------------
 
 
-# --- rules over one step ------------------------------------------------------------------------------------------
+def send(pipe: Pipe, load: Load) -> Pipe:
+    """One more step in flight."""
+    return Pipe(pipe.worker, (*pipe.steps, load))
 
 
-def execute(scope: Scope, worker: frozenset[int], step: Step) -> frozenset[int] | None:
-    """What the worker holds after this step; None where an entry, stale or not, needs an item that it does not."""
-    worker = (worker - step.drop) | step.enc
-    for entry, items in zip(step.entries, scope.items, strict=True):
-        if entry is not None:
-            for off, length, h in items:
-                if off < entry.start + entry.n and off + length > entry.start and h not in worker:
-                    return None
-    return worker
+def execute(pipe: Pipe) -> Pipe:
+    """The oldest step reaches the worker."""
+    load, *later = pipe.steps
+    return Pipe((frozenset(pipe.worker) - load.drop) | load.enc, tuple(later))
 
 
-def correct(step: Step, corrections: Sequence[int]) -> Step:
-    """A later step after an earlier one was processed, or after requests lost their admission."""
-    return step._replace(
-        entries=tuple(
-            entry
-            if entry is None or entry.stale or correction == 0
-            else entry._replace(stale=1)
-            if correction == STALE
-            else entry._replace(start=max(0, entry.start - correction))
-            for entry, correction in zip(step.entries, corrections, strict=True)
-        )
-    )
-
-
-Due = tuple[int | None, ...] | None
-
-
-def halve(step: Step) -> tuple[Due, Step]:
-    """k of the live entries, and the step without them."""
-    due = tuple(None if entry is None or entry.stale else entry.k for entry in step.entries)
-    told = tuple(entry if entry is None or entry.stale else entry._replace(k=0) for entry in step.entries)
-    return due, step._replace(entries=told)
-
-
-def whole(due: Due, told: Step | None) -> Step:
-    """The step of these two; without `told` its windows are left open, which processing does not read."""
-    live = [None if k is None else Entry(0, 0, k) for k in due or ()]
-    if told is None:
-        return Step(tuple(live), frozenset(), frozenset())
-    if due is None:
-        return told
-    return told._replace(
-        entries=tuple(
-            other if k is None or other is None else other._replace(k=k)
-            for k, other in zip(due, told.entries, strict=True)
-        )
-    )
-
-
-def corrected(corrections: tuple[int, ...], due: Due, told: Step | None) -> tuple[Due, Step | None]:
-    """`correct`, for the two halves of a step, or of none."""
-    return (None, None) if told is None else halve(correct(whole(due, told), corrections))
-
-
-def only_stale(scope: Scope, r: int) -> tuple[int, ...]:
-    """The correction that makes the entries of request r stale."""
-    return tuple(STALE if other == r else 0 for other in range(len(scope.items)))
+def finds_all(pipe: Pipe, wants: Sequence[frozenset[int]]) -> bool:
+    """Whether the worker, told so by the oldest step, holds what that reads."""
+    return execute(pipe).worker >= frozenset().union(*wants)  # type: ignore[operator]

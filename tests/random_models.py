@@ -5,13 +5,14 @@ states, and by components. About half of them break some property.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from outlives.invariants.explore.components import Branch, Follower, Gate, Look, Move, Refused
 from outlives.model.contract import Action, Property, Refusal
 
-__all__ = ["RandomModel"]
+__all__ = ["Divided", "RandomModel"]
 
 Values = tuple[int, ...]
 _NAMES = ("a", "b", "c", "d")
@@ -168,3 +169,29 @@ class RandomModel:
             "STEP": Look(before=(x,), after=(y,), test_after=("a",)),
             "within": Look(after=("a",)),
         }
+
+
+class Divided(RandomModel):
+    """The same model in more moves: two of each name, and followers that hear one place of a note."""
+
+    backwards = False
+    """Whether the later half of a move's actions comes first, which no model may do."""
+
+    def moves(self) -> Sequence[Move]:
+        return [half for move in super().moves() for half in self._halves(move)]
+
+    def _halves(self, move: Move) -> Sequence[Move]:
+        halves = [self._half(move, range(self.size // 2)), self._half(move, range(self.size // 2, self.size))]
+        return halves[::-1] if self.backwards else halves
+
+    def _half(self, move: Move, targets: range) -> Move:
+        def rule(*values: int) -> Iterator[Branch | Refused]:
+            for one in move.rule(*values):
+                if one.action.get("to", -1) not in targets:
+                    continue
+                yield one if isinstance(one, Refused) else one._replace(note=(one.note, -one.note))  # type: ignore[operator]
+
+        def follower(place: int, each: Follower) -> Follower:
+            return replace(each, rule=lambda note, x: each.rule((note, -note)[place], x), hears=place)
+
+        return replace(move, rule=rule, followers=tuple(follower(*each) for each in enumerate(move.followers)))

@@ -14,7 +14,7 @@ from outlives.invariants.explore.handing_over import HandingOver
 from outlives.model.contract import Action, Property, Refusal
 from outlives.model.errors import BadModel
 from protocol_p import SCOPES, ProtocolP
-from random_models import RandomModel
+from random_models import Divided, RandomModel
 
 pytest.importorskip("numba", reason="the compiled search needs numba, the extra outlives[fast]")
 
@@ -97,6 +97,13 @@ def test_it_agrees_with_the_plain_search_on_random_models() -> None:
     assert broken >= 4
 
 
+def test_it_agrees_where_moves_share_a_name_and_followers_hear_their_part_of_a_note() -> None:
+    for seed in range(12):
+        fast = interned_search(Divided(seed), compiled=True)
+        assert breadth_first(RandomModel(seed)).same(fast) == [], seed
+        assert fast.details["engine"] == "compiled"
+
+
 @pytest.mark.campaign
 def test_it_agrees_with_the_plain_search_on_three_hundred_random_models() -> None:
     large, broken = agree(range(300), width=3)
@@ -113,7 +120,7 @@ def test_tables_of_two_rows_grow() -> None:
 
 def test_fields_widen_where_they_are_and_nothing_is_lost(narrow: list[int]) -> None:
     class Wide(ProtocolP):
-        component_bits: Mapping[str, int] = dict.fromkeys(("desk", "told0", "told1"), 40)  # type: ignore[assignment]
+        component_bits: Mapping[str, int] = dict.fromkeys(("book", "column0", "column1"), 40)  # type: ignore[assignment]
 
     model = Wide(SCOPES["s1"])
     found = interned_search(model, compiled=True)
@@ -140,7 +147,7 @@ def test_a_state_that_does_not_fit_stays_in_python_and_says_so(monkeypatch: pyte
     found = interned_search(model, compiled=True)
     assert interned_search(model, compiled=False).same(found) == []
     assert found.details["engine"] == "interned"
-    assert found.details["compiled"].startswith("no: a state does not fit 128 bits (values by component: desk 1,")
+    assert found.details["compiled"].startswith("no: a state does not fit 128 bits (values by component: book 1,")
 
 
 def test_a_state_that_ceases_to_fit_begins_again_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,9 +347,9 @@ class Peeping(ProtocolP):
         super().__init__(scope)
         self._last = 0
 
-    def _schedule(self, desk: Any, flying: int) -> Any:
+    def _schedule(self, book: Any, *needs: Any) -> Any:
         self._last += 1
-        return iter(()) if self._last % 7 == 0 else super()._schedule(desk, flying)
+        return iter(()) if self._last % 7 == 0 else super()._schedule(book, *needs)
 
 
 @pytest.mark.usefixtures("tiny")

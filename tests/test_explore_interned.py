@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from outlives.invariants.explore import Bounds, breadth_first, interned_search
-from outlives.invariants.explore.components import Branch, Look, Move
+from outlives.invariants.explore.components import Branch, Follower, Look, Move
 from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Action
 from outlives.model.errors import BadModel
 from protocol_p import SCOPES, ProtocolP
-from random_models import RandomModel
+from random_models import Divided, RandomModel
 from toy_models import CounterModel
 
 TABLE = {
@@ -67,6 +67,11 @@ def test_plain_and_interned_agree_on_two_hundred_random_models_of_a_thousand_sta
     assert broken >= 40
 
 
+def test_moves_may_share_a_name_and_followers_hear_their_part_of_a_note() -> None:
+    for seed in range(12):
+        assert breadth_first(RandomModel(seed)).same(interned_search(Divided(seed))) == [], seed
+
+
 @pytest.mark.parametrize("bounds", [Bounds(depth=3), Bounds(states=500), Bounds(depth=0)])
 def test_bounds_stop_both_at_the_same_state(bounds: Bounds) -> None:
     for seed in range(12):
@@ -87,7 +92,7 @@ def test_the_statistics_say_what_a_state_costs() -> None:
     assert list(said)[:6] == ["complete", "stopped", "left", "states", "transitions", "depth"]
     assert said["fired"]["complete"] == said["situations"]["GATHER"] == 10_896
     assert said["refused"] == {"schedule": {"nothing-scheduled": 269}}
-    assert said["components"]["desk"] == 628
+    assert (said["components"]["column0"], said["components"]["column1"]) == (396, 604)
     assert 0 <= said["bytes_per_state"] < 3_000
     assert said["states_per_second"] > 500
     assert sum(said["levels"]) == said["states"]
@@ -110,11 +115,11 @@ class Peeping(ProtocolP):
         super().__init__(scope)
         self._last = 0
 
-    def _schedule(self, desk: Any, flying: int) -> Any:
+    def _schedule(self, book: Any, *needs: Any) -> Any:
         self._last += 1
         if self._last % 7 == 0:
             return iter(())
-        return super()._schedule(desk, flying)
+        return super()._schedule(book, *needs)
 
 
 def test_a_rule_that_reads_more_than_it_says_is_caught() -> None:
@@ -146,10 +151,20 @@ def _first(**changes: Any) -> Any:
     return change
 
 
+def _hears(place: int) -> Follower:
+    return Follower(reads=("a",), writes=("a",), rule=lambda _note, a: (a,), hears=place)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         (_first(reads=("a", "zz")), "names the component 'zz'"),
+        (_first(names=("m0", "m1")), "interleave"),
+        (_first(rule=lambda *_: [Branch(Action.of("m0"), {})], followers=(_hears(0),)), "hears place 0 of its move's"),
+        (
+            _first(rule=lambda *_: [Branch(Action.of("m0"), {}, (7,))], followers=(_hears(1),)),
+            "there is none in (7,)",
+        ),
         (_first(rule=_raise), "raised ZeroDivisionError: no such number"),
         (_first(names=("m0", "m3")), "interleave"),
         (_first(names=()), "names no action"),
@@ -161,6 +176,18 @@ def test_bad_moves_are_told_in_words(change: Any, words: str) -> None:
     with pytest.raises(BadModel) as caught:
         interned_search(Changed(change))
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_moves_of_one_name_in_the_wrong_order_are_told(compiled: bool) -> None:
+    if compiled:
+        pytest.importorskip("numba", reason="the compiled search needs numba, the extra outlives[fast]")
+
+    class Backwards(Divided):
+        backwards = True
+
+    with pytest.raises(BadModel, match=r"moves interleave: m\d\(to=\d\) of a later move is not after m\d\(to=\d\)"):
+        interned_search(Backwards(1), compiled=compiled)
 
 
 def test_a_look_at_nothing_known_is_told() -> None:

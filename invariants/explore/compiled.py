@@ -20,7 +20,8 @@ from .judge import Finding
 from .kernel import Array
 from .outcome import Tally
 from .packed_judge import PackedJudge
-from .tables import Entry, MoveTable, Packing, TooNarrow
+from .packing import Packing, TooNarrow
+from .tables import Entry, MoveTable
 
 __all__ = ["CompiledSearch", "kept", "works"]
 

@@ -14,12 +14,15 @@ from .components import ComponentModel
 from .handing_over import Unfit
 from .kernel import Array
 from .packed_judge import PackedJudge
-from .tables import Entry, MoveTable, Packing, move_tables
+from .packing import Packing
+from .tables import Entry, FollowerTable, MoveTable, move_tables
 
 __all__ = ["WORDS", "CompiledTables", "grown", "words"]
 
 WORDS = 2
 _WORD = (1 << 64) - 1
+_NOTES = 2
+"""Rows of notes to begin with."""
 _MARGINS = (4, 3, 2, 1)
 """Bits that a field gets beyond what it needs now: the first of these with which a state fits."""
 
@@ -77,8 +80,12 @@ class CompiledTables:
         else:
             self._take_up_anew(self._compact(packing), packed_judge)
         self._numbers: dict[Hashable, int] = {}
-        self._notes: list[Hashable] = []
-        """What branches tell followers, by its number."""
+        self._notes: list[tuple[Hashable, ...]] = []
+        """What each follower of a move hears of a note, by the note's number."""
+        most = max((len(move.follower_masks) for move in moves), default=0)
+        self.heard = np.zeros((_NOTES, max(1, most)), np.uint32)
+        """The same as numbers; those that share their answers have the same number for the same."""
+        self._heard: dict[Hashable, int] = {}
 
     # --- the plan ---------------------------------------------------------------------------------------------------
 
@@ -105,18 +112,21 @@ class CompiledTables:
         plan: list[tuple[int, ...]] = []
         self.follower_of: list[tuple[int, int]] = []
         shared: dict[int, int] = {}
-        follower_groups: list[tuple[int, int]] = []
+        follower_groups: list[int] = []
+        self._alike: dict[tuple[int, int], int] = {}
+        """Move and place of a follower -> a number that those have in common that share their answers."""
         for m, move in enumerate(moves):
             gate = (-1, 0) if move.gate is None else part(move.gate.mask, True)
             open_ = move.gate is None
             plan.append((*gate, *part(move.mask, open_), len(follower_groups), len(move.follower_masks)))
             for place, mask in enumerate(move.follower_masks):
                 alike = shared.setdefault(move.shares(place), len(shared))
-                follower_groups.append((part(mask, open_)[0], alike))
+                follower_groups.append(part(mask, open_)[0])
                 self.follower_of.append((m, place))
+                self._alike[m, place] = alike
         self.looked = [part(mask, False) for _, _, mask, _, _ in packed_judge.looked]
         self.plan = np.array(plan, np.int64).reshape(-1, 6)
-        self.follower_groups = np.array(follower_groups, np.int64).reshape(-1, 2)
+        self.follower_groups = np.array(follower_groups, np.int64)
         self.masks = np.array([words(mask) for mask in sizes], np.uint64)
         self.sizes = np.array(list(sizes.values()), np.int64)
         self.eager = np.array([mask in eager for mask in sizes], np.bool_)
@@ -130,7 +140,16 @@ class CompiledTables:
     @property
     def answers(self) -> tuple[Array, ...]:
         """The tables that the loops read, in their order."""
-        return (self.groups, self.parts, self.entries, self.branches, self.keeps, self.followers, self.misses)
+        return (
+            self.groups,
+            self.parts,
+            self.entries,
+            self.branches,
+            self.keeps,
+            self.followers,
+            self.heard,
+            self.misses,
+        )
 
     # --- questions ----------------------------------------------------------------------------------------------------
 
@@ -164,7 +183,7 @@ class CompiledTables:
                 answers.append(self._number(new, which, entry) if entry.branches or entry.refused else 0)
             elif kind == kernel.FOLLOWER:
                 m, position = self.follower_of[which]
-                bits = self.moves[m].follower(position, self._notes[note]).take(key)
+                bits = self.moves[m].follower(position, self._notes[note][position]).take(key)
                 written.append(place)
                 results.append(words(bits))
             else:
@@ -190,7 +209,7 @@ class CompiledTables:
             watches = entry.watched[b] if entry.watched else ()
             if watches:
                 new.watched[first + b] = (action, tuple(watch.each.name for watch in watches))
-            note = self._note(branch[2].note) if len(branch) > 2 else 0
+            note = self._note(m, branch[2:]) if len(branch) > 2 else 0
             about = self._keep(branch[0]) | (1 << kernel.WATCHED if watches else 0) | note << int(kernel.NOTE)
             bits = branch[1]
             new.branches += (bits & _WORD, bits >> 64, about)
@@ -199,10 +218,16 @@ class CompiledTables:
         new.records.append(entry)
         return new.first_entry + len(new.records) - 1
 
-    def _note(self, note: Hashable) -> int:
-        number = self._numbers.setdefault(note, len(self._notes))
+    def _note(self, m: int, followers: Sequence[FollowerTable]) -> int:
+        """The number of a note of move m, of which these are the followers' tables."""
+        notes = tuple(follower.note for follower in followers)
+        number = self._numbers.setdefault((m, notes), len(self._notes))
         if number == len(self._notes):
-            self._notes.append(note)
+            self._notes.append(notes)
+            if number == len(self.heard):
+                self.heard = grown(self.heard, 2 * number)
+            for place, note in enumerate(notes):
+                self.heard[number, place] = self._heard.setdefault((self._alike[m, place], note), len(self._heard))
         return number
 
     def _keep(self, keep: int) -> int:

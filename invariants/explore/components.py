@@ -43,6 +43,9 @@ class Follower:
     rule: Callable[..., tuple[Hashable, ...]]
     """`rule(note, *values of reads)` -> the new values of `writes`, in order. Reads the state before the move, and is
     asked for every branch of its move."""
+    hears: int | None = None
+    """Where notes are tuples: the one place of them that the rule is told; None: the whole note. The less it is told,
+    the fewer answers have to be remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +61,8 @@ class Move:
     """One or more actions that read the same components."""
 
     names: tuple[str, ...]
-    """The names of its actions. Moves may not interleave by name: all of one come before all of the next."""
+    """The names of its actions. Moves may not interleave by name: all of one come before all of the next. Moves of one
+    action each may share its name, e.g. one move per request: all actions of one come before all of the next."""
     reads: tuple[str, ...]
     rule: Callable[..., Iterable[Branch | Refused]]
     """`rule(*values of reads)` -> every action of these names that the model offers for such states."""

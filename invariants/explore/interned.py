@@ -23,7 +23,8 @@ from .judge import Judge, chosen
 from .loop import BundleTable, Loop, written_out
 from .outcome import FOUND, NO_PARENT, Tally, compose
 from .packed_judge import PackedJudge
-from .tables import Entry, MoveTable, Packing, TooNarrow, move_tables
+from .packing import Packing, TooNarrow
+from .tables import Entry, MoveTable, move_tables
 
 if TYPE_CHECKING:
     from .compiled import CompiledSearch

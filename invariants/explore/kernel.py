@@ -123,9 +123,8 @@ def expand(head: Array, plans: Any, answers: Any, found: Any, states: Array, fir
     and `by` (the branch), their `spans`, and the entries that they use. A state with an open question stays in `todo`,
     with the question in `misses`."""
     plan, follower_groups, masks, sizes, eager, bases = plans
-    groups, parts, entries, branches, keeps, followers, misses = answers
+    groups, parts, entries, branches, keeps, followers, heard, misses = answers
     out, by, spans, used = found
-    tags = _U(max(1, follower_groups.shape[0]))
     room = parts.shape[0]
     rows = head[ROWS]
     count = head[TODO]
@@ -207,14 +206,14 @@ def expand(head: Array, plans: Any, answers: Any, found: Any, states: Array, fir
                     after_lo = lo & keeps[keep, 0] | branches[b, 0]
                     after_hi = hi & keeps[keep, 1] | branches[b, 1]
                     for f in range(f_first, f_end):
-                        g = follower_groups[f, 0]
+                        g = follower_groups[f]
                         if bases[r, g] < 0:
                             bases[r, g] = _group(head, groups, sizes, masks, g, lo, hi, room)
                         if bases[r, g] < 0:
                             missing = True
                             break
                         note = about >> NOTE
-                        key = _U(bases[r, g]) << _S32 | (note * tags + _U(follower_groups[f, 1]))
+                        key = _U(bases[r, g]) << _S32 | _U(heard[note, f - f_first])
                         row = _follow(head, followers, key)
                         if row < 0:
                             missing = True
@@ -339,7 +338,7 @@ def judge_states(
     """The property number p, whose answers are this part of group g, in the states from number `first` on: how many
     are open, how many break it, and the first that does (-1: none)."""
     _, _, masks, sizes, _, _ = plans
-    groups, parts, _, _, _, _, misses = answers
+    groups, parts, _, _, _, _, _, misses = answers
     still = broken = 0
     at = -1
     for number in range(first, head[STATES]):

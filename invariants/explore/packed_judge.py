@@ -12,7 +12,7 @@ from outlives.model.errors import BadModel
 
 from .components import ComponentModel, Look
 from .judge import Finding, Judge
-from .tables import Packing
+from .packing import Packing
 
 __all__ = ["PackedJudge", "Watch"]
 

@@ -1,138 +1,23 @@
-"""Components as small integers, states as one integer each, and rules as tables that fill themselves.
+"""Rules as tables that fill themselves, over the packed states of `packing.py`.
 
-Belongs here: the packing, and the memo of every move and follower. What is searched with them is in `interned.py`.
+Belongs here: the memo of every move, gate and follower. What is searched with them is in `interned.py`.
 
-Theory of operation. Each distinct value of a component gets a number, in the order in which it is first met; a state
-is the numbers of its components side by side in one integer, each in a field of its own width. A move is a
-dictionary from the bits that it reads to its compiled branches, each of which is "keep these bits, set those"; a
-missing key calls the rule. Widths are checked: a component with more values than its field can
-number raises `TooNarrow`, and the search begins again with wider fields.
+Theory of operation. A move is a dictionary from the bits that it reads to its compiled branches, each of which is
+"keep these bits, set those"; a missing key calls the rule.
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from outlives.model.contract import Action
 from outlives.model.errors import BadModel
 
 from .care import in_order, shown, told
 from .components import Branch, ComponentModel, Follower, Gate, Move, Refused
+from .packing import Packing
 
-__all__ = ["BranchJudge", "Compiled", "Entry", "MoveTable", "Packing", "TooNarrow", "move_tables"]
-
-
-class TooNarrow(Exception):
-    """A component has more values than its field can number. Never leaves this package."""
-
-    def __init__(self, component: str) -> None:
-        super().__init__(component)
-        self.component = component
-
-
-class Packing:
-    """Between component values and bits."""
-
-    def __init__(self, names: Sequence[str], widths: Mapping[str, int]) -> None:
-        if len(set(names)) != len(names) or not names:
-            raise BadModel(f"the model's components must have distinct names, at least one: {', '.join(names)}.")
-        self.names = tuple(names)
-        self.widths = {name: widths[name] for name in self.names}
-        self.shifts, self.words = _placed(self.widths)
-        self._fields = {name: (1 << self.widths[name]) - 1 for name in self.names}
-        self.all = sum(self._fields[name] << self.shifts[name] for name in self.names)
-        self._masks: dict[tuple[str, ...], int] = {}
-        self._numbers: dict[str, dict[Hashable, int]] = {name: {} for name in self.names}
-        self._values: dict[str, list[Hashable]] = {name: [] for name in self.names}
-
-    def reader(self, names: Sequence[str]) -> Callable[[int], list[Hashable]]:
-        """A function from a packed state to the values of these components."""
-        fields = [(self._values[name], self.shifts[name], self._fields[name]) for name in names]
-        return lambda packed: [values[packed >> shift & field] for values, shift, field in fields]
-
-    def mask(self, names: tuple[str, ...], where: str) -> int:
-        """The bits of these components. Raises `BadModel` for an unknown one, saying where it was named."""
-        mask = self._masks.get(names)
-        if mask is None:
-            for name in names:
-                if name not in self.shifts:
-                    raise BadModel(f"{where} names the component {name!r}; the model has {', '.join(self.names)}.")
-            mask = self._masks[names] = sum(self._fields[name] << self.shifts[name] for name in set(names))
-        return mask
-
-    def bits(self, name: str, value: Hashable) -> int:
-        """A value's number, in its place."""
-        numbers = self._numbers[name]
-        number = numbers.get(value)
-        if number is None:
-            number = len(numbers)
-            if number > self._fields[name]:
-                raise TooNarrow(name)
-            numbers[value] = number
-            self._values[name].append(value)
-        return number << self.shifts[name]
-
-    def value(self, name: str, packed: int) -> Hashable:
-        """The value of one component of a packed state (or of a part of one that has these bits)."""
-        return self._values[name][packed >> self.shifts[name] & self._fields[name]]
-
-    def pack(self, values: Sequence[Hashable]) -> int:
-        """All components of a state as one integer."""
-        if len(values) != len(self.names):
-            raise BadModel(f"split gave {len(values)} values for the {len(self.names)} components of the model.")
-        return sum(self.bits(name, value) for name, value in zip(self.names, values, strict=True))
-
-    def unpack(self, packed: int, only: Sequence[str] | None = None) -> tuple[Any, ...]:
-        """The components, in order; None in place of those that are not asked for."""
-        return tuple(self.value(name, packed) if only is None or name in only else None for name in self.names)
-
-    def saved(self) -> dict[str, Any]:
-        """For a checkpoint: the widths, and the values in the order of their numbers."""
-        return {"widths": dict(self.widths), "values": {name: list(values) for name, values in self._values.items()}}
-
-    def restore(self, saved: Mapping[str, Any]) -> Callable[[int], int]:
-        """Take up the values of a checkpoint; answers how a state packed there is packed here. Raises `ValueError`."""
-        if list(saved["widths"]) != list(self.names) or list(saved["values"]) != list(self.names):
-            raise ValueError("the components are others")
-        there = Packing(self.names, saved["widths"])
-        for name in self.names:
-            for number, value in enumerate(saved["values"][name]):
-                if self.bits(name, value) != number << self.shifts[name]:
-                    raise ValueError(f"a value of {name} is there twice")
-        return there.mover(self)
-
-    def mover(self, other: "Packing") -> Callable[[int], int]:
-        """How a state packed here is packed there, the values having the same numbers."""
-        if self.widths == other.widths:
-            return lambda packed: packed
-        moved = [(self.shifts[name], self._fields[name], other.shifts[name]) for name in self.names]
-        return lambda packed: sum((packed >> old & field) << new for old, field, new in moved)
-
-    def with_widths(self, widths: Mapping[str, int]) -> "Packing":
-        """The same values with the same numbers (shared with this one) in fields of other widths."""
-        other = Packing(self.names, widths)
-        other._numbers, other._values = self._numbers, self._values
-        return other
-
-    def sizes(self) -> dict[str, int]:
-        """Component -> how many distinct values were met."""
-        return {name: len(values) for name, values in self._values.items()}
-
-
-def _placed(widths: Mapping[str, int]) -> tuple[dict[str, int], int]:
-    """Where each field begins, and how many words of 64 bits that takes. A field that fits a word is within one."""
-    shifts: dict[str, int] = {}
-    room: list[int] = []
-    for name, width in widths.items():
-        word = next((word for word, free in enumerate(room) if width <= free), None)
-        if word is None:
-            shifts[name] = 64 * len(room)
-            filled, rest = divmod(width, 64)
-            room += [0] * filled + ([64 - rest] if rest else [])
-        else:
-            shifts[name] = 64 * word + 64 - room[word]
-            room[word] -= width
-    return shifts, len(room)
+__all__ = ["BranchJudge", "Compiled", "Entry", "FollowerTable", "MoveTable", "move_tables"]
 
 
 class BranchJudge(Protocol):
@@ -234,10 +119,20 @@ class _Tables:
         self._follower = follower
 
     def table(self, note: Hashable) -> FollowerTable:
+        """The table for what the follower hears."""
         table = self.by_note.get(note)
         if table is None:
             table = self.by_note[note] = FollowerTable(self._packing, self._follower, note)
         return table
+
+    def heard(self, note: Any) -> Hashable:
+        """What the follower hears of a note. Raises `BadModel` where there is no such place."""
+        place = self._follower.hears
+        if place is None:
+            return cast(Hashable, note)
+        if not isinstance(note, tuple) or not 0 <= place < len(note):
+            raise BadModel(f"a follower hears place {place} of its move's notes; there is none in {shown(note)}.")
+        return cast(Hashable, note[place])
 
 
 class GateTable(dict[int, bool]):
@@ -287,6 +182,10 @@ class MoveTable(dict[int, Entry]):
             raise BadModel(f"two followers of {where} write one component.")
         self._followed = packing.mask(tuple(writes), where)
         self.gate = None if move.gate is None else GateTable(packing, move.gate, where)
+        self.alike: tuple[MoveTable, ...] = ()
+        """All moves that share this one's name, in their order, where there are others."""
+        self._least: Action | None = None
+        self._last: Action | None = None
 
     def __missing__(self, key: int) -> Entry:
         values = self._read(key)
@@ -328,9 +227,23 @@ class MoveTable(dict[int, Entry]):
             watches, seen = self._judge.branch(action, key, self.mask, compiled[1], written, self._followed)
             watched.append(watches)
             situations += seen
+        if self.alike:
+            self._keep_order(outcomes[0].action, outcomes[-1].action)
         entry.branches, entry.actions, entry.situations = tuple(branches), tuple(actions), tuple(situations)
         if any(watched):
             entry.watched = tuple(watched)
+
+    def _keep_order(self, least: Action, last: Action) -> None:
+        """Raises `BadModel` where actions that share a name are not in the order of their moves."""
+        self._least = least if self._least is None else in_order((self._least, least))[0]
+        self._last = last if self._last is None else in_order((self._last, last))[1]
+        place = next(place for place, other in enumerate(self.alike) if other is self)
+        for before in self.alike[:place]:
+            if before._last is not None and in_order((self._least, before._last))[0] == self._least:
+                raise BadModel(f"moves interleave: {self._least} of a later move is not after {before._last}.")
+        for after in self.alike[place + 1 :]:
+            if after._least is not None and in_order((after._least, self._last))[0] == after._least:
+                raise BadModel(f"moves interleave: {after._least} of a later move is not after {self._last}.")
 
     def _compile(self, branch: Branch) -> tuple[Compiled, int]:
         """The branch as bits, and which bits it writes."""
@@ -344,7 +257,7 @@ class MoveTable(dict[int, Entry]):
         written |= self._followed
         followers = self._by_note.get(note)
         if followers is None:
-            followers = self._by_note[note] = tuple(each.table(note) for each in self._followers)
+            followers = self._by_note[note] = tuple(each.table(each.heard(note)) for each in self._followers)
         return (packing.all & ~written, bits, *followers), written
 
     def after(self, packed: int, branch: Compiled) -> int:
@@ -367,7 +280,7 @@ class MoveTable(dict[int, Entry]):
         return entry
 
     def follower(self, place: int, note: Hashable) -> FollowerTable:
-        """What the follower at this place writes after branches with this note."""
+        """What the follower at this place writes after branches of whose notes it hears this."""
         return self._followers[place].table(note)
 
     def shares(self, place: int) -> int:
@@ -378,13 +291,17 @@ class MoveTable(dict[int, Entry]):
 def move_tables(packing: Packing, model: ComponentModel, judge: BranchJudge) -> list[MoveTable]:
     """The moves' tables in the order of their actions' names. Raises `BadModel` where moves interleave."""
     moves = sorted(model.moves(), key=lambda move: sorted(move.names))
-    last = ""
+    last = [""]
     for move in moves:
         names = sorted(move.names)
         if not names:
             raise BadModel("a move names no action.")
-        if names[0] <= last:
-            raise BadModel(f"moves interleave by name: {names[0]!r} is not after {last!r}; split a move.")
-        last = names[-1]
+        if names[0] <= last[-1] and not (names == last and len(names) == 1):
+            raise BadModel(f"moves interleave by name: {names[0]!r} is not after {last[-1]!r}; split a move.")
+        last = names
     followers = Followers(packing)
-    return [MoveTable(packing, move, judge, followers) for move in moves]
+    tables = [MoveTable(packing, move, judge, followers) for move in moves]
+    for move, table in zip(moves, tables, strict=True):
+        alike = tuple(other for each, other in zip(moves, tables, strict=True) if each.names == move.names)
+        table.alike = alike if len(alike) > 1 else ()
+    return tables
