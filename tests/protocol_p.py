@@ -30,6 +30,7 @@ from protocol_p_rules import (
     need,
     outputs,
     preempt,
+    release,
     schedule,
     send,
     settle,
@@ -100,9 +101,9 @@ class ProtocolP:
         if action.name == "miss":
             return State(book, pipe._replace(worker=CRASHED), columns)
         accepted = tuple(action.get(f"a{r}", None) for r in self.requests)  # type: ignore[arg-type]
-        book = dict(outputs(self.scope, book, self._each(head, columns)))[accepted]  # type: ignore[index]
+        freed = [dict(each)[a] for each, a in zip(self._each(head, columns), accepted, strict=True)]
         settled = (settle(self.scope, *each) for each in zip(columns, accepted, strict=True))  # type: ignore[arg-type]
-        return State(book, execute(pipe), tuple(settled))
+        return State(release(self.scope, book, freed), execute(pipe), tuple(settled))
 
     def properties(self) -> Sequence[Property[State]]:
         return [

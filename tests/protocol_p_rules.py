@@ -260,10 +260,14 @@ def schedule(scope: Scope, book: Book, needs: Sequence[Need | None]) -> tuple[Bo
 def outputs(scope: Scope, book: Book, heads: Sequence[Head]) -> Iterator[tuple[tuple[int | None, ...], Book]]:
     """Every output that the oldest step may have: the drafts accepted of each request, and the book after it."""
     for chosen in product(*heads):
-        after = book
-        for r, (_, items) in enumerate(chosen):
-            after = unref(scope, after, r, items)
-        yield tuple(a for a, _ in chosen), after
+        yield tuple(a for a, _ in chosen), release(scope, book, [items for _, items in chosen])
+
+
+def release(scope: Scope, book: Book, freed: Sequence[Iterable[int]]) -> Book:
+    """Every request drops its items of these."""
+    for r, items in enumerate(freed):
+        book = unref(scope, book, r, items)
+    return book
 
 
 # --- rules over the pipe ------------------------------------------------------------------------------------------
