@@ -42,6 +42,7 @@ from .jobs import (
     user_files,
     whole,
 )
+from .known import Fingerprint, Known
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
 from .scope_choice import Scopes, chosen_scopes
@@ -77,6 +78,10 @@ class CheckRun:
     progress: ProgressFactory
     workers: int = 1
     """Processes; 1: this one."""
+    known: Known | None = None
+    """Findings that the machine passes over, to what is not known."""
+    seen: dict[Fingerprint, int] = field(default_factory=dict)
+    """Those of them that it met."""
     results: list[Result] = field(default_factory=list)
     traces: list[tuple[str, Trace, Path]] = field(default_factory=list)
     situations: dict[str, int] = field(default_factory=dict)
@@ -141,7 +146,8 @@ def _jobs(run: CheckRun, world: World) -> list[Job]:
     files = user_files(about)
     jobs = []
     if "machine" in run.engines:
-        machine = MachineWork(configuration=about, settings=run.settings, seed=run.seed, folder=run.folder)
+        machine = MachineWork(configuration=about, settings=run.settings, seed=run.seed, folder=run.folder,
+                              known=run.known)  # fmt: skip
         jobs.append(
             Job(name="machine", work=machine_job, about=machine, weight=run.settings.cases, says_what_it_knows=True)
         )
@@ -182,6 +188,7 @@ def _take_machine(run: CheckRun, world: World, outcome: Outcome) -> None:
     if seen is None:
         return
     run.disagreements.extend(seen.disagreements)
+    run.seen.update(seen.seen)
     for result in seen.results:
         if result.trace is not None:
             _write(run, "machine", result.trace)

@@ -122,7 +122,23 @@ def _parser() -> _Parser:
     check.add_argument("--property", action="append", metavar="NAME", help="judge only this property; repeatable")
     check.add_argument("--settings", metavar="NAME", default="ci", help="quick, ci (default), nightly or debug")
     check.add_argument("--cases", type=int, metavar="N", help="runs of the machine, instead of the settings' number")
+    check.add_argument("--known", metavar="FILE", help="findings that are known: met again they do not fail the run")
     _workers_option(check)
+    _real_options(check)
+
+    conform = _command(
+        commands,
+        "conform",
+        "run a profile and the installed vLLM side by side, and compare them after every action",
+        "outlives conform --release-profile 0.32.0",
+    )
+    _scope_options(conform)
+    _run_options(conform)
+    conform.add_argument("--release-profile", metavar="NAME", help="the profile, instead of the nearest to the release")
+    conform.add_argument(
+        "--steps", type=int, default=20_000, metavar="N", help="compared actions of each policy (default 20000)"
+    )
+    _real_options(conform, subject=False)
 
     explore = _command(
         commands,
@@ -160,6 +176,7 @@ def _parser() -> _Parser:
     replay = _command(commands, "replay", "run a saved trace again", "outlives replay TRACE.itf.json")
     replay.add_argument("trace", metavar="TRACE")
     _subject_options(replay)
+    _real_options(replay)
     _output_options(replay)
 
     for name, phrase in (
@@ -176,6 +193,7 @@ def _command(commands: "argparse._SubParsersAction[_Parser]", name: str, phrase:
     return commands.add_parser(
         name,
         help=phrase,
+        usage=f"%(prog)s [options]{' TRACE' if name == 'replay' else ''}",
         description=f"{phrase[0].upper()}{phrase[1:]}.",
         epilog=f"example: {example}    {_EXIT}",
     )
@@ -188,6 +206,12 @@ def _subject_options(parser: argparse.ArgumentParser) -> None:
     subject.add_argument("--fault", metavar="PATH.py:NAME", help="plant a fault: a function from Rules to Rules")
     subject.add_argument("--relax", metavar="A1,A3", help="relaxed assumptions, of A1 to A4")
     subject.add_argument("--reader", metavar="WHERE", help="where a worker starts to read: checked, true or any")
+    _scope_options(parser, subject)
+
+
+def _scope_options(parser: argparse.ArgumentParser, subject: "argparse._ArgumentGroup | None" = None) -> None:
+    """What holds of a real scheduler too."""
+    subject = subject or parser.add_argument_group("the scheduler")
     subject.add_argument("--without", action="append", metavar="ROUTE", help="close a route; repeatable")
     subject.add_argument("--policy", metavar="NAME", help="fcfs, priority, or both (default)")
     for name, phrase in _MODES:
@@ -199,6 +223,14 @@ def _subject_options(parser: argparse.ArgumentParser) -> None:
     numbers = parser.add_argument_group("its numbers: N, or LOW..HIGH")
     for name, phrase in _NUMBERS:
         numbers.add_argument(f"--{name}", metavar="N", help=phrase)
+
+
+def _real_options(parser: argparse.ArgumentParser, *, subject: bool = True) -> None:
+    real = parser.add_argument_group("a real scheduler, in an environment that has vLLM (docs/vllm.md)")
+    if subject:
+        real.add_argument("--subject", metavar="NAME", help="model (default), or vllm: the installed scheduler")
+    real.add_argument("--scheduler-cls", metavar="NAME", help="package.module.Class of a scheduler of your own")
+    real.add_argument("--vllm-config", metavar="FILE", help="path.py:function that returns your VllmConfig")
 
 
 def _search_options(parser: argparse.ArgumentParser) -> None:

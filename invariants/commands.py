@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from outlives.model.errors import (
     BadModel,
@@ -21,9 +21,13 @@ from outlives.model.errors import (
 )
 
 from .configuration import Configuration
+from .properties import OF_SUBJECTS
 from .report import Reporter, explain, reporter_for
 from .userfile import place_in_file
 from .workers import ended_by, workers_of
+
+if TYPE_CHECKING:
+    from .subject.own import SubjectChoice
 
 __all__ = ["run_command"]
 
@@ -40,6 +44,8 @@ _NUMBER_OPTIONS = (
     "look_ahead",
 )
 MOST_REQUESTS = 3
+MOST_STEPS = 100_000_000
+SUBJECTS = ("model", "vllm")
 
 
 def run_command(options: argparse.Namespace) -> int:
@@ -60,7 +66,7 @@ def run_command(options: argparse.Namespace) -> int:
 
 def _user_files(options: argparse.Namespace) -> list[str]:
     """The options `path.py:name` of this command."""
-    named = (getattr(options, name, None) for name in ("fault", "profile"))
+    named = (getattr(options, name, None) for name in ("fault", "profile", "vllm_config"))
     return [name for name in named if name is not None and ".py:" in name]
 
 
@@ -74,7 +80,7 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
         value = getattr(options, name, None)
         if value is not None:
             given[name] = value
-    if options.relax is not None:
+    if getattr(options, "relax", None) is not None:
         given["relax"] = tuple(part.strip() for part in options.relax.split(",") if part.strip())
         if not given["relax"]:
             raise Contradiction("--relax names no assumption; write for example --relax A1,A3.")
@@ -134,6 +140,7 @@ def _out(options: argparse.Namespace) -> Path:
 def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     from .check import ENGINES, CheckRun, check, routes_of_scopes
     from .folder import make_folder
+    from .known import read_known, settled
     from .machine_settings import machine_profile
 
     engines = tuple(dict.fromkeys(options.engine or ENGINES))
@@ -146,8 +153,19 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     if options.cases is not None:
         settings = settings.changed(cases=options.cases)
     workers = workers_of(options.workers)
+    known = None if options.known is None else read_known(options.known)
+    choice = _real_subject(options)
+    if choice is not None and set(engines) - {"machine"} and options.engine:
+        raise Contradiction("--subject vllm: no engine but the machine can be asked of a real scheduler.")
+    beyond = [name for name in configuration.properties if name in OF_SUBJECTS]
+    if choice is None and beyond:
+        raise Contradiction(f"--property {beyond[0]} is asked of a real scheduler: give --subject vllm.")
     folder = make_folder(_out(options), "check")
     settings = settings.changed(database=folder.parent / "hypothesis")
+    if choice is not None:
+        from .subject_run import check_subject
+
+        return check_subject(choice, configuration, settings, options.seed, folder, known, reporter)
     run = CheckRun(
         configuration=configuration,
         engines=engines,
@@ -156,8 +174,9 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         folder=folder,
         progress=reporter.progress,
         workers=workers,
+        known=known,
     )
-    report = check(run)
+    report = settled(check(run), known, configuration.scenario, run.seen, folder)
     if run.trouble is not None:
         for violation in report.violations:
             reporter.violation(violation)
@@ -262,9 +281,44 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
     return judge_table(guards, folder, reporter, workers)
 
 
+def _real_subject(options: argparse.Namespace) -> "SubjectChoice | None":
+    """The real scheduler that the options ask for; None: the model."""
+    own = [f"--{name.replace('_', '-')}" for name in ("scheduler_cls", "vllm_config") if getattr(options, name)]
+    subject = getattr(options, "subject", "vllm")
+    if subject not in (None, *SUBJECTS):
+        raise UnknownName("subject", subject, SUBJECTS)
+    if subject != "vllm":
+        if own:
+            raise Contradiction(f"{', '.join(own)} is of a real scheduler: give --subject vllm.")
+        return None
+    from .subject.own import SubjectChoice
+
+    return SubjectChoice(scheduler_cls=options.scheduler_cls, vllm_config=options.vllm_config)
+
+
+def _conform(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .conform_run import conform_subject
+    from .folder import make_folder
+
+    configuration = Configuration(**_given(options))
+    if not 1 <= options.steps <= MOST_STEPS:
+        raise OutOfRange("--steps", options.steps, 1, MOST_STEPS)
+    choice = _real_subject(options)
+    assert choice is not None
+    folder = make_folder(_out(options), "conform")
+    return conform_subject(
+        choice, configuration, options.release_profile, options.steps, options.seed, folder, reporter
+    )
+
+
 def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
     from .replay import replay
 
+    choice = _real_subject(options)
+    if choice is not None:
+        from .subject_run import replay_on_subject
+
+        return replay_on_subject(choice, Path(options.trace), _given(options), reporter)
     done = replay(Path(options.trace), _given(options))
     if done.violations and done.configuration is not None:
         reporter.violation(
@@ -312,8 +366,10 @@ def _scenarios(_options: argparse.Namespace, reporter: Reporter) -> int:
 
 def _doctor(_options: argparse.Namespace, reporter: Reporter) -> int:
     from .doctor import environment_table
+    from .subject.own import SubjectChoice
+    from .subject_run import facts_of
 
-    table, status = environment_table()
+    table, status = environment_table(lambda: facts_of(SubjectChoice(), reporter))
     reporter.table(table)
     return reporter.finish(status)
 
@@ -323,6 +379,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
     "explore": _explore,
     "prove": _prove,
     "table": _table,
+    "conform": _conform,
     "replay": _replay,
     "profiles": _profiles,
     "properties": _properties,

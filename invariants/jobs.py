@@ -19,6 +19,7 @@ from .agreement import shortened
 from .configuration import Configuration
 from .endings import ending_properties
 from .explore import Bounds, Checkpoint, Exploration, Progress, explore
+from .known import Fingerprint, Known, skipping
 from .situations import SITUATIONS, is_situation
 from .trace_file import write_trace
 from .verdict import Result, Trace
@@ -71,6 +72,8 @@ class MachineWork:
     seed: int
     folder: Path
     """A violation is written here as it was found, before it is made smaller."""
+    known: Known | None = None
+    """Findings to pass over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,8 @@ class MachineAnswer:
     disagreements: tuple[Result, ...]
     situations: Mapping[str, int]
     fired: Mapping[str, int]
+    seen: Mapping[Fingerprint, int]
+    """Known findings that were met."""
 
 
 def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
@@ -89,6 +94,10 @@ def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
 
     world = work.configuration.world()
     model = subject_model(work.configuration, world)
+    seen_before: dict[Fingerprint, int] = {}
+    if work.known is not None:
+        judged = skipping(work.configuration.judged(world), work.known, work.configuration.scenario, seen_before)
+        model = SchedulerModel(world, work.configuration.scope(), (*judged, *SITUATIONS))
 
     def progress(at: "MachineProgress") -> None:
         tell(at.cases, at.text)
@@ -101,27 +110,28 @@ def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
             model, settings=work.settings, seed=work.seed, out=work.folder, progress=progress, write_trace=keep
         )
     except MachineInterrupted as stop:
-        return Partial(_machine_answer(stop.partial, []))
+        return Partial(_machine_answer(stop.partial, [], seen_before))
     rows: list[Result] = []
     try:
         results = []
         for result in seen.results:
             trace = result.trace
-            if trace is not None:
+            if trace is not None and work.known is None:  # a shorter one might be of a finding that is known
                 trace, more = shortened(model, trace)
                 rows += more
             results.append(replace(result, trace=trace))
     except KeyboardInterrupt:
-        return Partial(_machine_answer(seen, []))
-    return _machine_answer(replace(seen, results=tuple(results)), rows)
+        return Partial(_machine_answer(seen, [], seen_before))
+    return _machine_answer(replace(seen, results=tuple(results)), rows, seen_before)
 
 
-def _machine_answer(seen: "MachineRun", disagreements: list[Result]) -> MachineAnswer:
+def _machine_answer(seen: "MachineRun", disagreements: list[Result], met: Mapping[Fingerprint, int]) -> MachineAnswer:
     return MachineAnswer(
         results=tuple(result for result in seen.results if not is_situation(result.property)),
         disagreements=tuple(disagreements),
         situations=dict(seen.situations),
         fired=dict(seen.fired),
+        seen=dict(met),
     )
 
 

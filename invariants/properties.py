@@ -47,7 +47,7 @@ from .judge_requests import (
     why_unkept,
 )
 
-__all__ = ["PROPERTY_NAMES", "known_property", "scheduler_properties"]
+__all__ = ["OF_SUBJECTS", "PROPERTY_NAMES", "known_property", "scheduler_properties"]
 
 
 def _by_text(
@@ -174,8 +174,12 @@ PROPERTY_NAMES = tuple(
 )
 
 
+OF_SUBJECTS = ("NO-EXCEPTION",)
+"""What is asked of real schedulers besides (`subject.live`)."""
+
+
 def known_property(name: str) -> str:
     """The name itself; raises `UnknownName` with the known ones."""
-    if name not in PROPERTY_NAMES:
-        raise UnknownName("property", name, PROPERTY_NAMES)
+    if name not in (*PROPERTY_NAMES, *OF_SUBJECTS):
+        raise UnknownName("property", name, (*PROPERTY_NAMES, *OF_SUBJECTS))
     return name

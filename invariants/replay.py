@@ -30,10 +30,11 @@ from .fair import FairJudge
 from .machine_record import broken
 from .properties import scheduler_properties
 from .replay_fit import check_actions, check_scope, vocabulary
+from .subject.live import ALIKE, NO_EXCEPTION
 from .trace_file import describe_state, recorded_configuration, trace_bytes, write_trace
 from .verdict import Result, Step, Trace, Verdict, exit_status
 
-__all__ = ["Divergence", "Replay", "Violation", "replay", "replay_on", "trace_bytes", "write_trace"]
+__all__ = ["Divergence", "Replay", "Violation", "replay", "replay_from", "replay_on", "trace_bytes", "write_trace"]
 
 _CHANGES_SHOWN = 12
 
@@ -114,14 +115,15 @@ def replay(source: Path | str | Recorded, options: Mapping[str, Any] | None = No
     check_scope(recorded, configuration, world, setup)
     judged = tuple(configuration.judged(world))
     scope = configuration.scope()._replace(requests=len(setup.requests))
-    known = {prop.name: prop for prop in scheduler_properties(world)}
+    # What was seen of a real scheduler may be asked of its model too, where it is never false.
+    known = {prop.name: prop for prop in (*scheduler_properties(world), NO_EXCEPTION, ALIKE)}
     if recorded.property_name not in known:
         raise BadTrace(f"{recorded.where}: {UnknownName('property', recorded.property_name, known)}")
     if recorded.property_name not in {prop.name for prop in judged}:
         judged += (known[recorded.property_name],)
     model = SchedulerModel(world, scope, judged)
     check_actions(recorded, vocabulary(world, setup), keys_of(setup))
-    return _replay(recorded, configuration, model, initial_state(setup))
+    return replay_from(recorded, configuration, model, initial_state(setup))
 
 
 def replay_on(source: Path | str | Recorded, model: Model[Any]) -> Replay:
@@ -132,7 +134,7 @@ def replay_on(source: Path | str | Recorded, model: Model[Any]) -> Replay:
         raise BadTrace(f"{recorded.where}: {UnknownName('property', recorded.property_name, names)}")
     if isinstance(model, TableModel):
         check_actions(recorded, model.action_table, set())
-    return _replay(recorded, None, model, _initial(recorded, model))
+    return replay_from(recorded, None, model, _initial(recorded, model))
 
 
 def _initial(recorded: Recorded, model: Model[Any]) -> Any:
@@ -191,7 +193,8 @@ class _Judge:
             broken(self.model, f"property {prop.name} raised", where, action, error)
 
 
-def _replay(recorded: Recorded, configuration: Configuration | None, model: Model[Any], initial: Any) -> Replay:
+def replay_from(recorded: Recorded, configuration: Configuration | None, model: Model[Any], initial: Any) -> Replay:
+    """The recorded actions, taken on the model from this state on, and its properties judged. Raises `BadModel`."""
     judge = _Judge(model)
     judge.step(initial, None, initial, 0)
     divergence = _compare(model, 0, recorded.steps[0], initial, None)

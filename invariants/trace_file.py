@@ -67,11 +67,12 @@ def trace_bytes(
     *,
     describe: Callable[[Any], Mapping[str, Any]] = describe_state,
     keep: Recorded | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> bytes:
     """The trace as an ITF file; the same trace and configuration give the same bytes.
 
     Without a configuration the trace is of a model that is not ours; it replays with `replay_on`. `keep` is the file
-    that is written anew: its unknown members are kept.
+    that is written anew: its unknown members are kept. `about` are further members of `#meta`.
     """
     shrink = {name: value for name, value in trace.shrink.items() if name not in _NOT_WRITTEN}
     meta: dict[str, Any] = {
@@ -87,6 +88,7 @@ def trace_bytes(
     meta["setup"] = (
         setup_to_plain(first.setup) if isinstance(first, State) else _json_value(trace.shrink.get("setup", {}))
     )
+    meta |= _json_value(about or {})
     steps = [RecordedStep(step.action, step.refused, describe(step.state)) for step in trace.steps]
     return trace_text(meta, steps, None if keep is None else keep.root).encode("ascii")
 
@@ -98,6 +100,7 @@ def write_trace(
     *,
     describe: Callable[[Any], Mapping[str, Any]] = describe_state,
     keep: Recorded | None = None,
+    about: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write the trace as an ITF file and say where: `path`, with `.itf.json` at its end. Folders are made.
 
@@ -105,7 +108,7 @@ def write_trace(
     ever overwritten.
     """
     target = itf_path(path)
-    content = trace_bytes(trace, configuration, describe=describe, keep=keep)
+    content = trace_bytes(trace, configuration, describe=describe, keep=keep, about=about)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:

@@ -44,13 +44,13 @@ def load_named(where: str, kind: str) -> Any:
         raise BadUserFile(f"--{kind} {where}: {path} has no {name!r}. {has}") from None
 
 
-def call_named(where: str, kind: str, argument: Any) -> Any:
-    """What the function `path.py:name` makes of the argument; raises `BadUserFile` where it raises or is none."""
-    function: Callable[[Any], Any] = load_named(where, kind)
+def call_named(where: str, kind: str, *arguments: Any) -> Any:
+    """What the function `path.py:name` makes of the arguments; raises `BadUserFile` where it raises or is none."""
+    function: Callable[..., Any] = load_named(where, kind)
     if not callable(function):
         raise BadUserFile(f"--{kind} {where} is {type(function).__name__}, not a function.")
     try:
-        return function(argument)
+        return function(*arguments)
     except (Exception, SystemExit) as error:
         raise BadUserFile(f"--{kind} {where}{_line(error, where)} raised {_words(error)}") from error
 

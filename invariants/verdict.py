@@ -94,3 +94,5 @@ class Result:
     details: Mapping[str, Any] = field(default_factory=dict)
     """Plain values for `--json`: counts, seconds, seeds."""
     not_covered: Sequence[str] = ()
+    known: str = ""
+    """Of a violation that the user knows already, its fingerprint (`known`): it does not fail the run."""

@@ -112,15 +112,18 @@ def ended_by(error: BaseException, user_files: Sequence[str]) -> BadUserFile:
     return BadUserFile(f"{place}: the run was ended by what a rule did there: {type(error).__name__}: {error}.")
 
 
-def ordered(jobs: Sequence[Job], workers: int, advance: Tell, executor: Executor | None = None) -> Iterator[Outcome]:
+def ordered(
+    jobs: Sequence[Job], workers: int, advance: Tell, executor: Executor | None = None, *, apart: bool = False
+) -> Iterator[Outcome]:
     """The outcome of each job, in the order of the jobs, whichever ends first.
 
-    One worker, or one job, works in this process. `advance` hears the progress of all jobs together. What a job raises
-    is raised here in its turn, and the rest is given up. Ctrl-C while this waits makes every outcome that is not there
-    yet an interrupted one. An `executor` that is given is used as it is, and not shut down.
+    One worker, or one job, works in this process, unless it has to be `apart`. `advance` hears the progress of all
+    jobs together. What a job raises is raised here in its turn, and the rest is given up. Ctrl-C while this waits makes
+    every outcome that is not there yet an interrupted one. An `executor` that is given is used as it is, and not shut
+    down.
     """
     count = _Count(jobs, advance)
-    if executor is None and (workers == 1 or len(jobs) < 2):
+    if executor is None and not apart and (workers == 1 or len(jobs) < 2):
         yield from _here(jobs, count)
         return
     pool = None

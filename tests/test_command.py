@@ -10,7 +10,7 @@ from outlives.model.lifetime import GUARDS
 from outlives.model.profiles import PROFILES
 from outlives.model.scenarios import SCENARIOS
 
-COMMANDS = ("check", "prove", "table", "replay", "profiles", "properties", "scenarios", "doctor")
+COMMANDS = ("check", "conform", "prove", "table", "replay", "profiles", "properties", "scenarios", "doctor")
 ARGUMENTS = {"replay": ("trace.itf.json",), "check": (), "prove": (), "table": ()}
 
 

@@ -30,6 +30,7 @@ EXIT_WORDS: Mapping[int, str] = {
     130: "interrupted; this is what was known by then",
 }
 """What an exit status says."""
+KNOWN_WORDS = "nothing is violated but what is known, and every property was put to the test"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,14 +211,23 @@ class Run:
     out: str = ""
     """The folder with the files of the run."""
     interrupted: bool = False
+    known: tuple[str, ...] | None = None
+    """Findings that the user knows already, and that were met; None: no file of known findings was given."""
+    gone: tuple[str, ...] = ()
+    """Findings that the user knows, and that were not met."""
 
     @property
     def status(self) -> int:
         """The exit status."""
         if self.interrupted:
             return 130
-        verdicts = [result.verdict for result in self.results]
+        verdicts = [Verdict.PASSED if result.known else result.verdict for result in self.results]
         return exit_status([*verdicts, Verdict.VACUOUS] if self.vacuous else verdicts)
+
+    @property
+    def meaning(self) -> str:
+        """What the exit status says of this run."""
+        return KNOWN_WORDS if self.status == 0 and self.known else EXIT_WORDS[self.status]
 
     @property
     def all_not_covered(self) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ class JsonReporter:
         self._out = out
         self._err = err
         self._object: dict[str, Any] = {"format": FORMAT, "tool": "outlives"}
+        self._meaning = ""
 
     def progress(self, total: int | None, description: str) -> AbstractContextManager[Advance]:
         """On standard error, as for the terminal."""
@@ -50,6 +51,9 @@ class JsonReporter:
             "out": run.out,
             "interrupted": run.interrupted,
         }
+        if run.known is not None:
+            self._object |= {"known": run.known, "gone": run.gone}
+            self._meaning = run.meaning
 
     def violation(self, violation: Violation) -> None:
         """Added to `violations`."""
@@ -94,7 +98,7 @@ class JsonReporter:
 
     def finish(self, status: int) -> int:
         """Write the object."""
-        self._object |= {"exit_status": status, "exit_meaning": EXIT_WORDS.get(status, "")}
+        self._object |= {"exit_status": status, "exit_meaning": self._meaning or EXIT_WORDS.get(status, "")}
         self._out.write(json.dumps(_plain(self._object), indent=1) + "\n")
         self._out.flush()
         return status
@@ -109,6 +113,7 @@ def _result(result: Result) -> dict[str, Any]:
         "note": result.note,
         "details": result.details,
         "not_covered": result.not_covered,
+        **({"known": result.known} if result.known else {}),
         "actions": None if result.trace is None else [str(action) for action in result.trace.actions],
     }
 

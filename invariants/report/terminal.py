@@ -104,6 +104,8 @@ class TerminalReporter:
             self.violation(violation)
         self.emit("", self._results(run.results))
         for title, listed in (
+            ("Known findings, met again", run.known or ()),
+            ("Known findings, not met any more: take them out of the file", run.gone),
             ("Vacuous: an open route that never fired", run.vacuous),
             ("Not covered", run.all_not_covered),
             ("Not reached", run.not_reached),
@@ -129,8 +131,10 @@ class TerminalReporter:
         for column in table.columns[:3]:
             column.no_wrap = True
         for result in results:
-            row = [self.text(result.property), self.text(result.engine),
-                   self.text(result.verdict, _STYLES[result.verdict]), self.text(result.coverage)]  # fmt: skip
+            style = "yellow" if result.known else _STYLES[result.verdict]
+            verdict = f"{result.verdict}, known" if result.known else result.verdict
+            row = [self.text(result.property), self.text(result.engine), self.text(verdict, style),
+                   self.text(result.coverage)]  # fmt: skip
             table.add_row(*row, *((self.text(result.note),) if noted else ()))
         return table
 
@@ -138,7 +142,7 @@ class TerminalReporter:
         counts = {verdict: sum(result.verdict is verdict for result in run.results) for verdict in Verdict}
         told = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count) or "no answer"
         style = "bold green" if run.status == 0 else "bold red" if run.status in (1, 5) else "bold yellow"
-        return self.text(f"{told}. Exit status {run.status}: {EXIT_WORDS[run.status]}.", style)
+        return self.text(f"{told}. Exit status {run.status}: {run.meaning}.", style)
 
     def violation(self, violation: Violation) -> None:
         """Headline, badge, steps, because-chain, how it shrank, replay, files."""

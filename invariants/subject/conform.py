@@ -15,7 +15,7 @@ refused, and why.
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from outlives.model.world import World
 
 from ..machine_shrink import Witness, cut_to_failure, shrunk_trace
 from ..verdict import Trace
-from .live import Observed, SubjectModel
+from .live import ALIKE, Observed, SubjectModel
 from .subject import Failure, Subject
 
 __all__ = ["ALIKE", "Conformance", "Difference", "Pair", "PairModel", "conform", "differences"]
@@ -129,16 +129,6 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-ALIKE: Property[Pair] = Property(
-    name="CONFORMS",
-    phrase="the release and the profile show the same after each action",
-    holds=lambda _before, _action, after: not after.differs,
-    explain=lambda _before, action, after: f"after {action}, " + "; ".join(map(str, after.differs)),
-    situation=lambda _before, action, _after: action is not None,
-    situation_phrase="an action was compared",
-)
-
-
 def foretold(before: State, after: State, failure: Failure) -> bool:
     """Whether an exception of the release is what the model shows as a state: a counter below zero is, in the release,
     a failed assertion. The run ends there, and nothing differs.
@@ -216,7 +206,8 @@ class PairModel(SchedulerModel):
 
     def describe(self, state: Any) -> Mapping[str, Any]:
         """The model's state as plain values, and what differs."""
-        return {**describe(state.model), "differs": tuple(map(str, state.differs))}
+        differs = {"differs": tuple(map(str, state.differs))} if state.differs else {}
+        return {**describe(state.model), **differs}
 
     def _pair(self, model: State, real: Observed, before: State | None = None) -> Pair:
         if real.failure is not None:
@@ -256,8 +247,16 @@ class Conformance:
     differs: tuple[Difference, ...] = ()
 
 
-def conform(model: PairModel, steps: int, seed: int = 0, *, run_length: int = 60, shrink: int = 3000) -> Conformance:
-    """Random runs of both, until `steps` actions were compared or something differs."""
+def conform(
+    model: PairModel,
+    steps: int,
+    seed: int = 0,
+    *,
+    run_length: int = 60,
+    shrink: int = 3000,
+    tell: Callable[[int], None] = lambda _: None,
+) -> Conformance:
+    """Random runs of both, until `steps` actions were compared or something differs. `tell` hears how many were."""
     choose = random.Random(seed)
     record = Conformance()
     began = perf_counter()
@@ -266,6 +265,7 @@ def conform(model: PairModel, steps: int, seed: int = 0, *, run_length: int = 60
         setup = {name: _draw(span, choose) for name, span in model.setup_table.items()}
         begin = state = model.initial_state(setup)
         record.runs += 1
+        tell(record.steps)
         taken: list[Action] = []
         met: set[str] = set()
         idle = 0

@@ -10,6 +10,7 @@ histories: a subject that behaves differently after equal observations breaks th
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from outlives.model.contract import Action, Argument, Property, Refusal
 from outlives.model.errors import BadModel
@@ -20,7 +21,7 @@ from outlives.model.world import World
 
 from .subject import Failure, Subject
 
-__all__ = ["NO_EXCEPTION", "Observed", "SubjectModel", "subject_properties"]
+__all__ = ["ALIKE", "NO_EXCEPTION", "Observed", "SubjectModel", "subject_properties"]
 
 
 class Observed(State):
@@ -78,6 +79,22 @@ NO_EXCEPTION: Property[State] = Property(
     situation=lambda _before, action, _after: action is not None,
     situation_phrase="an action was taken",
 )
+
+
+ALIKE: Property[Any] = Property(
+    name="CONFORMS",
+    phrase="the release and the profile show the same after each action",
+    holds=lambda _before, _action, after: not _differs(after),
+    explain=lambda _before, action, after: f"after {action}, " + "; ".join(map(str, _differs(after))),
+    situation=lambda _before, action, _after: action is not None,
+    situation_phrase="an action was compared",
+)
+"""Of a profile and a release side by side (`conform`); never false of one of them alone."""
+
+
+def _differs(state: Any) -> tuple[Any, ...]:
+    differs: tuple[Any, ...] = getattr(state, "differs", ())
+    return differs
 
 
 def subject_properties(properties: Sequence[Property[State]]) -> tuple[Property[State], ...]:

@@ -49,6 +49,8 @@ class Release:
     """The `VllmConfig`; each scheduler gets a copy."""
     kv_config: Callable[[int], Any]
     classes: dict[str, Any] = field(default_factory=dict)
+    packages: tuple[Path, ...] = ()
+    """Further folders or files whose frames are the scheduler's own: where a user's class is defined."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -86,6 +88,9 @@ class Release:
         options.policy = "priority" if setup.by_priority == 1 else "fcfs"
         options.disable_chunked_mm_input = setup.whole_items == 1
         options.long_prefill_token_threshold = setup.chunk_cap
+        options.max_num_seqs = max(_MOST_RUNNING, options.max_num_seqs)
+        config.cache_config = cache_options = copy.copy(self.config.cache_config)
+        cache_options.block_size, cache_options.enable_prefix_caching = BLOCK, False
         sizes = [(each.prompt, each.outputs) for asked in setup.requests for each in asked.turns]
         sizes += [(asked.prompt, asked.outputs) for asked in setup.requests]
         tokens = sum(prompt + outputs + 2 * setup.drafts + 2 for prompt, outputs in sizes)
@@ -119,6 +124,7 @@ class Release:
 
 
 _NEWEST = (1 << 20,)
+_MOST_RUNNING = 64
 
 
 def _nothing() -> None:
@@ -164,10 +170,11 @@ def accepted(make: Callable[..., Any], **arguments: Any) -> Any:
 
 
 @cache
-def installed_release(folder: str | None = None) -> Release:
+def installed_release(folder: str | None = None, configure: Callable[[Any], Any] | None = None) -> Release:
     """The installed vLLM, or the one whose unpacked `vllm` folder is in `folder`. A process has one vLLM only.
 
-    Raises `NoVllm` with what is wrong and what to do.
+    `configure` makes the `VllmConfig` that schedulers are made with; it is given the class. Raises `NoVllm` with what
+    is wrong and what to do.
     """
     if folder is not None and folder not in sys.path:
         if "vllm" in sys.modules:
@@ -176,7 +183,7 @@ def installed_release(folder: str | None = None) -> Release:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     try:
-        return _load()
+        return _load(configure, folder)
     except OutlivesError:
         raise
     except ModuleNotFoundError as error:
@@ -184,17 +191,21 @@ def installed_release(folder: str | None = None) -> Release:
             f"vLLM cannot be imported here: no module named {error.name!r}. Install vLLM beside outlives, or name the "
             "environment that has it."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise NoVllm(
             f"this vLLM cannot be used: {type(error).__name__}: {' '.join(str(error).split())[:300]}"
         ) from error
 
 
-def _load() -> Release:
+def _load(configure: Callable[[Any], Any] | None, folder: str | None) -> Release:
     import torch
     import vllm
+    from vllm.config import VllmConfig
+
+    config = _plain_config() if configure is None else configure(VllmConfig)
+
+    # A user's configuration may choose the platform, so whatever asks for it comes after.
     from vllm import SamplingParams
-    from vllm.config import CacheConfig, DeviceConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
     from vllm.multimodal.inputs import MultiModalFeatureSpec, PlaceholderRange
     from vllm.v1.core import encoder_cache_manager
     from vllm.v1.core.sched.async_scheduler import AsyncScheduler
@@ -205,30 +216,6 @@ def _load() -> Release:
     from vllm.v1.structured_output import StructuredOutputManager
 
     logging.getLogger("vllm").setLevel(logging.ERROR)
-    folder = _model_folder()
-    longest = 1 << 16
-    model = ModelConfig(
-        model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype="float32", max_model_len=longest
-    )
-    options = accepted(
-        SchedulerConfig,
-        max_num_batched_tokens=longest,
-        max_num_seqs=64,
-        max_model_len=longest,
-        is_encoder_decoder=False,
-        enable_chunked_prefill=True,
-        async_scheduling=True,
-        policy="fcfs",
-    )
-    cache_config = accepted(CacheConfig, block_size=BLOCK, enable_prefix_caching=False, gpu_memory_utilization=0.5)
-    cache_config.num_gpu_blocks = 1
-    config = VllmConfig(
-        model_config=model,
-        cache_config=cache_config,
-        scheduler_config=options,
-        parallel_config=ParallelConfig(),
-        device_config=DeviceConfig("cpu"),
-    )
     group = accepted(FullAttentionSpec, block_size=BLOCK, num_kv_heads=1, head_size=8, dtype=torch.float32)
 
     def kv_config(blocks: int) -> Any:
@@ -239,6 +226,8 @@ def _load() -> Release:
             kv_cache_groups=[KVCacheGroupSpec(["layer"], group)],
         )
 
+    if folder is not None and not Path(vllm.__file__ or "").resolve().is_relative_to(Path(folder).resolve()):
+        raise NoVllm(f"there is no whole vLLM in {folder}: {vllm.__file__} was imported instead.")
     version = str(vllm.__version__)
     profile, exact = nearest_profile(version)
     return Release(
@@ -266,6 +255,36 @@ def _load() -> Release:
             "SamplingParams": SamplingParams,
             "structured_output": StructuredOutputManager(config),
         },
+    )
+
+
+def _plain_config() -> Any:
+    """A configuration without a model."""
+    from vllm.config import CacheConfig, DeviceConfig, ModelConfig, ParallelConfig, SchedulerConfig, VllmConfig
+
+    folder = _model_folder()
+    longest = 1 << 16
+    model = ModelConfig(
+        model=folder, tokenizer=folder, skip_tokenizer_init=True, dtype="float32", max_model_len=longest
+    )
+    options = accepted(
+        SchedulerConfig,
+        max_num_batched_tokens=longest,
+        max_num_seqs=_MOST_RUNNING,
+        max_model_len=longest,
+        is_encoder_decoder=False,
+        enable_chunked_prefill=True,
+        async_scheduling=True,
+        policy="fcfs",
+    )
+    cache_config = accepted(CacheConfig, block_size=BLOCK, enable_prefix_caching=False, gpu_memory_utilization=0.5)
+    cache_config.num_gpu_blocks = 1
+    return VllmConfig(
+        model_config=model,
+        cache_config=cache_config,
+        scheduler_config=options,
+        parallel_config=ParallelConfig(),
+        device_config=DeviceConfig("cpu"),
     )
 
 

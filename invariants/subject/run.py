@@ -4,17 +4,21 @@ Belongs here: from a `Configuration` to a `SubjectModel`, and from a trace file 
 engine is run over the model is the caller's affair: `run_machine` takes it like any other.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from outlives.model.errors import Contradiction
 from outlives.model.trace import Recorded, read_trace, setup_from_plain
 
 from ..configuration import Configuration
 from ..properties import scheduler_properties
-from ..replay import Replay, _replay
+from ..replay import Replay, replay_from
 from ..trace_file import recorded_configuration
-from .live import SubjectModel, subject_properties
+from .conform import PairModel
+from .guard import GuardedSubject
+from .live import ALIKE, SubjectModel, subject_properties
 from .release import Release, installed_release
 from .vllm_subject import VllmSubject
 
@@ -57,22 +61,29 @@ class Reproduction:
         return "reproduced" if self.replay.violated_again else "not reproduced"
 
 
-def replay_on_release(source: Path | str | Recorded, release: Release | None = None) -> Reproduction:
-    """Give a trace file's setup and actions to the installed release, and judge what it does."""
+def replay_on_release(
+    source: Path | str | Recorded, release: Release | None = None, options: Mapping[str, Any] | None = None
+) -> Reproduction:
+    """Give a trace file's setup and actions to the installed release, and judge what it does. `options` as for
+    `replay`."""
     release = release or installed_release()
     recorded = source if isinstance(source, Recorded) else read_trace(source)
     setup = setup_from_plain(recorded.meta.get("setup"), recorded.where)
     if recorded.meta.get("policy") == "priority":
         setup = setup._replace(by_priority=1)
-    configuration = recorded_configuration(recorded, setup, {})
+    configuration = recorded_configuration(recorded, setup, options or {})
     world = configuration.world()
     if world.relaxed:
         reason = f"it relaxes {', '.join(sorted(world.relaxed))}, which a real scheduler does not"
         return Reproduction(release=release.version, recorded=recorded, replay=None, reason=reason)
-    subject = VllmSubject(release, world.closed)
-    model = SubjectModel(subject, world, configuration.scope(), subject_properties(scheduler_properties(world)))
+    subject, scope = GuardedSubject(release, world.closed), configuration.scope()
+    model: SubjectModel | PairModel = SubjectModel(
+        subject, world, scope, subject_properties(scheduler_properties(world))
+    )
+    if recorded.property_name == ALIKE.name:
+        model = PairModel(subject, world, scope, items_known=release.items_known)
     try:
         initial = model.begin(setup)
     except Contradiction as error:
         return Reproduction(release=release.version, recorded=recorded, replay=None, reason=str(error))
-    return Reproduction(release=release.version, recorded=recorded, replay=_replay(recorded, None, model, initial))
+    return Reproduction(release=release.version, recorded=recorded, replay=replay_from(recorded, None, model, initial))

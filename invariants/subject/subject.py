@@ -4,6 +4,7 @@ Belongs here: the protocol, and the records that pass through it. Nothing here k
 """
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -54,12 +55,15 @@ class Subject(Protocol):
 _MOST_TEXT = 300
 
 
-def failure_of(error: BaseException, package: Path) -> Failure:
-    """The failure that an exception is: its text, and the innermost frame in the folder `package`."""
+def failure_of(error: BaseException, package: Path, others: Sequence[Path] = ()) -> Failure:
+    """The failure that an exception is: its text, and the innermost frame in the folder `package`, or in one of
+    `others` (files or folders)."""
     text = " ".join(str(error).split())[:_MOST_TEXT]
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    inside = [frame for frame in frames if Path(frame.filename).is_relative_to(package)] or list(frames)
+    own = (package, *others)
+    inside = [frame for frame in frames if any(Path(frame.filename).is_relative_to(each) for each in own)]
+    inside = inside or list(frames)
     if not inside:
         return Failure(what, "nowhere")
     last = inside[-1]

@@ -102,7 +102,7 @@ class VllmSubject:
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
-            self.failure = failure_of(error, self.release.root)
+            self.failure = failure_of(error, self.release.root, self.release.packages)
             return None
         return refusal
 
