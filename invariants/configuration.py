@@ -37,13 +37,20 @@ DEFAULT_SCOPE = Scope(
     priority=Range(0, 2),
     turns=Range(1, 2),
     by_priority=Range(0, 1),
+    encoder_budget=Range(0, 2),
+    chunk_cap=Range(0, 2),
+    depth=Range(1, 3),
     modes=(PLAIN,) * 5 + tuple(MODE_WORDS),
-    routes=(PLAIN_ROUTES, ALL_ROUTES, *RARE_ROUTES),
+    routes=tuple(dict.fromkeys((PLAIN_ROUTES, ALL_ROUTES, *RARE_ROUTES, *(each.routes for each in NAMED_SCOPES)))),
 )
 """The numbers that the machine draws when nothing is said: small, so that runs are short and corners are met often."""
 
-_PRESETS = tuple((each.name, {**each.numbers, "mode": each.mode, "routes": each.routes}) for each in NAMED_SCOPES)
-"""Half of the machine's runs begin with a named scope's numbers: each is there for a corner that draws seldom meet."""
+_PRESETS = tuple(
+    (each.name, {**each.numbers, "mode": each.mode, "routes": each.routes})
+    for each in NAMED_SCOPES
+    for _ in range(each.weight)
+)
+"""Most of the machine's runs begin with a named scope's numbers: each is there for a corner that draws seldom meet."""
 
 _MOST = {"requests": (1, 3), "turns": (1, 4), "items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
 """Numbers that grow the state itself, or the choices at every step: the least and the most that a run can do with."""

@@ -21,7 +21,13 @@ from outlives.model.errors import BadModel, UnknownName
 
 from .machine_record import Recorder, initial_states
 from .machine_rules import ModelMachine, PropertyViolated, action_names, machine_class
-from .machine_settings import MachineSettings, hypothesis_settings, machine_profile, same_draws_everywhere
+from .machine_settings import (
+    MachineSettings,
+    hypothesis_settings,
+    machine_profile,
+    runs_of_their_own,
+    same_draws_everywhere,
+)
 from .machine_shrink import Witness, build_trace, cut_to_failure, shrunk_trace, write_plain_trace
 from .verdict import Result, Trace, Verdict
 
@@ -220,7 +226,7 @@ def _round(session: _Session, remaining: tuple[Property[Any], ...], label: str) 
             session.say(str(text))
 
     try:
-        with with_reporter(report), same_draws_everywhere():
+        with with_reporter(report), same_draws_everywhere(), runs_of_their_own():
             run_state_machine_as_test(with_seed(session.seed)(machine), settings=hypothesis_settings(session.chosen))
     except PropertyViolated:
         pass

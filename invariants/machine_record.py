@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import islice
 from typing import Any, Generic, NoReturn, TypeVar
 
-from outlives.model.contract import Action, DescribedModel, FairModel, Model, Property, Refusal
+from outlives.model.contract import Action, DescribedModel, FairModel, Model, Property, Refusal, WeightedModel
 from outlives.model.errors import BadModel
 
 from .fair import FairJudge
@@ -19,6 +19,9 @@ __all__ = ["Recorder", "broken", "initial_states", "show_state"]
 State = TypeVar("State")
 _PURITY_CHECK_AT = (1, 7, 29)  # taken actions of a run whose transition is made twice; few, since each costs a step
 _MOST_INITIAL_STATES = 10_000
+_FAIR, _VARIED, _ANY, _KINDS = 1, 1, 2, 6
+"""Of six actions that take a refused one's place: a fair one, one of its name, two of any name; the others have a name
+that was drawn in this run."""
 
 
 def show_state(model: Model[Any], state: Any) -> str:
@@ -66,6 +69,8 @@ class Recorder(Generic[State]):
         self.refused: Counter[tuple[str, str]] = Counter()
         self.situations: Counter[str] = Counter()
         self.bad: BadModel | None = None
+        self._opening: frozenset[str] = frozenset()
+        self._weights = model.action_weights if isinstance(model, WeightedModel) else {}
         self._fair: FairJudge[State] | None = None
         self._fair_model = model if isinstance(model, FairModel) else None
         self.judge_only(properties)
@@ -101,6 +106,7 @@ class Recorder(Generic[State]):
             hash(state)
         except TypeError as error:
             self.fail("states must be hashable and immutable", state, None, error)
+        self._opening = frozenset(self._names(state)[:1])
         return state
 
     def take(self, before: State, action: Action, position: int) -> State | None:
@@ -140,27 +146,49 @@ class Recorder(Generic[State]):
         """The first `state` or `step` property that is false here, and which situations arose, as bits."""
         return self._judge(self._moments, before, action, after)
 
+    def _names(self, state: State) -> list[str]:
+        """The names of the actions that the model offers here, in its order."""
+        try:
+            return list(dict.fromkeys(action.name for action in self.model.actions(state)))
+        except Exception as error:
+            self.fail("actions raised", state, None, error)
+
+    def meant(self, state: State, action: Action, turn: int) -> Action | None:
+        """Where the action is refused, one of its name that the model offers in this state, picked by `turn`; None
+        where it offers none."""
+        try:
+            offered = [each for each in self.model.actions(state) if each.name == action.name]
+        except Exception as error:
+            self.fail("actions raised", state, None, error)
+        return offered[turn % len(offered)] if offered else None
+
     def go_on(self, state: State, position: int, turn: int, wanted: Container[str]) -> tuple[Action, State] | None:
         """Where a drawn action was refused, another one that is taken. None: the run is over.
 
-        With an even `turn` it is the fair one; else one of the model's own actions whose name is `wanted`, or any where
-        there is no fair one (the model has no fair run, or nothing has begun yet). `turn` picks name and arguments.
+        `turn`, a number without pattern, chooses: now and then the fair action, or it with other arguments; else one of
+        the model's own, mostly among those whose name is `wanted` or with which runs begin, by their weights. Where
+        the fair run is over, runs go on only with what begins them.
         """
+        kind, turn = turn % _KINDS, turn // _KINDS
         try:
             fair = None if self._fair_model is None else self._fair_model.fair_action(state)
-            if fair is None and self._fair_model is not None and position:
-                return None
-            offered: list[Action] = []
-            if fair is None or turn % 2:
-                offered = [action for action in self.model.actions(state) if fair is None or action.name in wanted]
+            over = fair is None and self._fair_model is not None and position > 0
+            offered = list(self.model.actions(state)) if fair is None or kind >= _FAIR else []
         except Exception as error:
             self.fail("fair_action or actions raised", state, None, error)
+        if over:
+            offered = [action for action in offered if action.name in self._opening]
+        elif fair is not None and kind < _FAIR + _VARIED:
+            offered = [action for action in offered if action.name == fair.name]
+        elif fair is not None and kind >= _FAIR + _VARIED + _ANY:
+            also = self._opening if kind == _KINDS - 1 else ()
+            offered = [action for action in offered if action.name in wanted or action.name in also]
         options = [] if fair is None else [fair]
         if offered:
-            names = list(dict.fromkeys(action.name for action in offered))
-            name = names[turn // 2 % len(names)]
+            names = [name for name in {action.name: 0 for action in offered} for _ in range(self._weights.get(name, 1))]
+            name, turn = names[turn % len(names)], turn // len(names)
             same = [action for action in offered if action.name == name]
-            options.insert(0, same[turn // 2 // len(names) % len(same)])
+            options.insert(0, same[turn % len(same)])
             if fair is None:
                 options += offered
         for action in options:

@@ -37,7 +37,9 @@ __all__ = ["ModelMachine", "PropertyViolated", "action_names", "argument_strateg
 
 State = TypeVar("State")
 _RESERVED = {"target", "targets"}  # keywords of Hypothesis's `rule`
-_SPREAD = 2  # even: a drawn number must not decide whether the fair action's turn has come
+_OWN_NUMBERS = 3  # where there are presets, one in so many runs has numbers of its own
+_FACTOR, _STEP, _RANGE, _LOW_BITS = 6364136223846793005, 1442695040888963407, 1 << 64, 33  # Knuth's MMIX numbers
+_SPREAD = 10_007  # more than an action has arguments, as a rule
 _PICKS = 5_040  # divisible by 1 to 10, so that a pick modulo the number of actions is even for the usual numbers
 
 
@@ -59,6 +61,8 @@ class ModelMachine(RuleBasedStateMachine):
     on_case: Callable[["ModelMachine"], None]
     errors: Mapping[str, type[PropertyViolated]]
     starts: tuple[Any, ...]
+    places: Mapping[str, int]
+    """Each action's place."""
     waits_for_setup: bool
 
     def __init__(self) -> None:
@@ -66,7 +70,7 @@ class ModelMachine(RuleBasedStateMachine):
         self.setup: tuple[tuple[str, Argument], ...] | None = None
         self.actions: list[Action] = []
         self.situations = 0
-        self.turn = 0
+        self.mix = 0
         self.drawn: set[str] = set()
         self.outside = False
         self.current: Any = None
@@ -93,18 +97,23 @@ class ModelMachine(RuleBasedStateMachine):
             recorder.calls += 1
         if self.outside:
             return
-        before = self.current
+        before, position = self.current, len(self.actions)
+        # What is picked where a drawn action is refused follows from all that was drawn, and from nothing else.
+        self.mix = (self.mix * _FACTOR + _STEP + drawn + _SPREAD * self.places[name]) % _RANGE
         self.drawn.add(name)
         if action is None:
             recorder.refuse(name, "not-available")
             after = None
         else:
-            after = recorder.take(before, action, len(self.actions))
+            after = recorder.take(before, action, position)
+            if after is None and action.arguments and self.options.go_on:
+                meant = recorder.meant(before, action, self.mix >> _LOW_BITS)
+                if meant is not None:
+                    action, after = meant, recorder.take(before, meant, position)
         if action is None or after is None:
             if not self.options.go_on:
                 return
-            self.turn += 1
-            other = recorder.go_on(before, len(self.actions), self.turn + _SPREAD * drawn, self.drawn)
+            other = recorder.go_on(before, position, self.mix >> _LOW_BITS, self.drawn)
             if other is None:
                 self.start_again()
                 return
@@ -168,6 +177,13 @@ def argument_strategy(domain: Range | Choice) -> st.SearchStrategy[Argument]:
     return st.sampled_from(domain.names)
 
 
+def _places(domain: Range | Choice) -> Mapping[Argument, int]:
+    """Each value of an argument -> its place among them."""
+    if isinstance(domain, Range):
+        return {value: place for place, value in enumerate(range(domain.low, domain.high + 1))}
+    return {name: place for place, name in enumerate(domain.names)}
+
+
 def action_names(model: Model[State], tries: int = 2_000) -> tuple[str, ...]:
     """The names of a model's actions: from its table, else those met in the first states breadth-first, sorted."""
     if isinstance(model, TableModel):
@@ -221,7 +237,9 @@ def machine_class(
         members["begin_rule"] = begin
     table = model.action_table if isinstance(model, TableModel) else None
     weights = model.action_weights if isinstance(model, WeightedModel) else {}
-    for action in action_names(model) if table is None else table:
+    names = action_names(model) if table is None else tuple(table)
+    members["places"] = {action: place for place, action in enumerate(names)}
+    for action in names:
         for copy in range(max(1, weights.get(action, 1))):
             made = _picked_rule(model, action) if table is None else _table_rule(action, table)
             members[f"rule_{action}_{copy}" if copy else f"rule_{action}"] = made
@@ -241,10 +259,14 @@ def _table_rule(name: str, table: ActionTable) -> Any:
     order = tuple(domains)
 
     if order:
+        places = {argument: _places(domain) for argument, domain in domains.items()}
 
         def fire(self: ModelMachine, /, **arguments: Argument) -> None:
             action = Action(name, tuple([(argument, arguments[argument]) for argument in order]))
-            self.step(action, name, sum([value for _, value in action.arguments if isinstance(value, int)]))
+            drawn = 0
+            for argument, value in action.arguments:
+                drawn = drawn * len(places[argument]) + places[argument][value]
+            self.step(action, name, drawn)
     else:
         only = Action(name)
 
@@ -296,4 +318,22 @@ def _setup_numbers_rule(model: SetupModel) -> Any:
 
     begin_with.__name__ = "begin"
     strategies = {number: argument_strategy(domain) for number, domain in table.items()}
-    return initialize(numbers=st.fixed_dictionaries(strategies))(begin_with)
+    drawn = st.fixed_dictionaries(strategies)
+    if isinstance(model, PresetModel):
+        drawn = _or_preset(model, drawn)
+    return initialize(numbers=drawn)(begin_with)
+
+
+def _or_preset(model: Any, drawn: st.SearchStrategy[dict[str, Argument]]) -> st.SearchStrategy[dict[str, Argument]]:
+    """Most of the time the name of a preset alone, which stands for all numbers; a run shrinks to drawn ones."""
+    table = model.setup_table
+    whole: list[dict[str, Argument]] = [
+        {number: name}
+        for number, domain in table.items()
+        if isinstance(domain, Choice)
+        for name in domain.names
+        if model.settled({number: name}).keys() == table.keys()
+    ]
+    if not whole:
+        return drawn
+    return st.integers(0, _OWN_NUMBERS - 1).flatmap(lambda kind: st.sampled_from(whole) if kind else drawn)

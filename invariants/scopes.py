@@ -27,6 +27,8 @@ class NamedScope:
     routes: str = PLAIN_ROUTES
     """The rare routes that are taken in it (see `Scope.routes`); it is about them."""
     mode: str = PLAIN
+    weight: int = 1
+    """How often a run of the machine begins with it, against the others: more where its corner is seldom met."""
 
     def own(self, scope: Scope, given: Container[str]) -> Scope:
         """The ranges of a run, wide enough for this scope's own numbers where the user gave none."""
@@ -36,6 +38,9 @@ class NamedScope:
             if name not in given and name != "by_priority" and isinstance(own, int):
                 span = getattr(scope, name)
                 wide[name] = Range(min(span.low, own), max(span.high, own))
+        least = min(self.numbers[f"r{request}_items"] for request in range(self.requests))
+        if "items" not in given and isinstance(least, int):
+            wide["items"] = Range(min(least, scope.items.low), scope.items.high)
         if self.mode in scope.modes:
             wide["modes"] = (self.mode,)
         wide["turns"] = Range(1, scope.turns.high)
@@ -69,6 +74,7 @@ def _scope(
     *items: tuple[tuple[int, int], ...],
     routes: str = PLAIN_ROUTES,
     mode: str = PLAIN,
+    weight: int = 1,
     **numbers: int,
 ) -> NamedScope:
     """The items of each request as (text before it, length). `tail` counts where items lie in the prompt, `prompt`
@@ -87,6 +93,7 @@ def _scope(
         requests=len(items),
         routes=routes,
         mode=mode,
+        weight=weight,
     )
 
 
@@ -404,6 +411,102 @@ NAMED_SCOPES = (
         budget=4,
         drafts=0,
         look_ahead=0,
+    ),
+    _scope(
+        "repeated-key",
+        "two items of one request with one key",
+        ((0, 2), (1, 2)),
+        tail=0,
+        outputs=2,
+        r0_key1=1,
+        slots=2,
+        budget=3,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "shared-and-own",
+        "two requests need a shared item first and one of their own then, with room for one",
+        ((0, 1), (0, 1)),
+        ((0, 1), (0, 1)),
+        tail=0,
+        r1_key0=2,
+        slots=1,
+        budget=4,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "shared-in-one-pass",
+        "two requests reach a shared item in one pass, the less urgent one first",
+        ((2, 1),),
+        ((1, 1),),
+        weight=4,
+        by_priority=1,
+        r0_priority=1,
+        r1_key0=1,
+        tail=0,
+        slots=1,
+        budget=2,
+        chunk_cap=1,
+        drafts=0,
+        look_ahead=0,
+    ),
+    _scope(
+        "drafts-beside-prompt",
+        "one request decodes with a draft while the other computes its prompt in chunks",
+        (),
+        ((0, 1),),
+        weight=2,
+        r0_tail=1,
+        r0_outputs=2,
+        r1_tail=2,
+        slots=1,
+        budget=2,
+        drafts=1,
+        look_ahead=0,
+    ),
+    _scope(
+        "no-room-to-pad",
+        "a session's turn of one token, and no pass that has the room to pad it with drafts",
+        ((0, 1),),
+        routes="sessions",
+        tail=0,
+        r0_turns=2,
+        slots=1,
+        budget=1,
+        drafts=1,
+        look_ahead=0,
+    ),
+    _scope(
+        "reset-mid-decode",
+        "a prefix-cache reset while a step with a draft is in flight; then one pass is too short for what is known",
+        ((0, 1),),
+        routes="reset-prefix-cache",
+        weight=8,
+        tail=1,
+        outputs=2,
+        slots=1,
+        budget=2,
+        drafts=1,
+        look_ahead=0,
+    ),
+    _scope(
+        "victim-encodes",
+        "a less urgent request encodes an item in each of two passes, and may be the victim of a more urgent one",
+        ((2, 1), (0, 1)),
+        ((0, 1),),
+        weight=12,
+        by_priority=1,
+        r0_priority=1,
+        tail=0,
+        r1_tail=1,
+        slots=3,
+        budget=2,
+        chunk_cap=1,
+        drafts=0,
+        look_ahead=0,
+        depth=1,
     ),
 )
 """Every named scope. Between them each open route is taken."""

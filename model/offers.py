@@ -7,8 +7,8 @@ What an action does, and when it is refused, is in `scheduler`.
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from .batch import most_drafts
-from .contract import Action, Choice, Range
+from .batch import most_drafts, run_pass
+from .contract import Action, Choice, Range, Refusal
 from .routes import failing_part, has_more_turns
 from .setup import Scope, request_name
 from .state import ABSENT, PAUSED, RUNNING, WAITING, State
@@ -19,7 +19,18 @@ __all__ = ["NONE", "WEIGHTS", "offered", "table_of"]
 NONE = "none"
 
 WEIGHTS: Mapping[str, int] = MappingProxyType(
-    {"schedule": 6, "accept": 3, "reject": 4, "evict": 2, "resume": 2, "fail_kv_load": 2, "speculate": 2}
+    {
+        "arrive": 3,
+        "schedule": 6,
+        "accept": 3,
+        "reject": 9,
+        "resume": 5,
+        "preempt": 2,
+        "reset_prefix_cache": 4,
+        "reset_encoder_cache": 2,
+        "fail_kv_load": 5,
+        "continue_session": 3,
+    }
 )
 """How often the machine draws an action against the others: what carries a run on, more often than what ends it."""
 
@@ -68,22 +79,30 @@ def _of_request(world: World, state: State, number: int) -> Iterator[Action]:
 
 
 def _passes(world: World, state: State) -> Iterator[Action]:
+    served = _served(world, state) if world.opens("preempt", state.setup) else []
     omits = [NONE]
     if "A4" in world.relaxed and state.omitted == 0:
         omits += [item.key for asked in state.setup.requests for item in asked.items]
     for omit in omits:
         extra = {} if omit == NONE else {"omit": omit}
         yield Action.of("schedule", **extra)
-        if world.opens("preempt", state.setup):
-            for number, request in enumerate(state.requests):
-                if request.status in (RUNNING, WAITING):
-                    yield Action.of("schedule", short_at=request_name(number), **extra)
+        for number in served:
+            yield Action.of("schedule", short_at=request_name(number), **extra)
     for number in state.waiting:
         counters = state.requests[number].counters
         if counters.computed > 0 or state.setup.encoder_decoder == 1:
             continue  # a session that goes on holds its blocks; encoder-decoder models cache no prefix
         for kept in range(1, counters.known):
             yield Action.of("resume", request=request_name(number), kept=kept)
+
+
+def _served(world: World, state: State) -> list[int]:
+    """The requests to which a pass comes that is short of nothing, in order: up to the one at which blocks run short a
+    pass goes the same way, so at any other they cannot."""
+    after = run_pass(world, state, None, None, 0, None)
+    if isinstance(after, Refusal):
+        return []
+    return sorted(part.request for part in after.steps[-1].parts)
 
 
 def _outputs(world: World, state: State) -> Iterator[Action]:
@@ -113,7 +132,7 @@ def table_of(world: World, scope: Scope) -> dict[str, dict[str, Range | Choice]]
     table: dict[str, dict[str, Range | Choice]] = {"arrive": dict(one)}
     schedule: dict[str, Range | Choice] = {}
     if world.opens("preempt"):
-        schedule["short_at"] = Choice((*[NONE] * 3 * len(names), *names))
+        schedule["short_at"] = Choice((*[NONE] * len(names), *names))
     if "A4" in world.relaxed:
         keys = (scope.items.high + max(0, scope.turns.high - 1)) * scope.requests
         schedule["omit"] = Choice((NONE, *(f"k{number}" for number in range(keys))))

@@ -11,20 +11,11 @@ from typing import NamedTuple
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.explore import Bounds, explore
 from outlives.invariants.scope_choice import chosen_scopes
-from outlives.model.scheduler import initial_state
-from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Setup
 
-__all__ = ["ENDLESS", "MORE_SCOPES", "MOST_STATES", "RELEASE_SETS", "Seen", "Shortest", "look", "table"]
+__all__ = ["ENDLESS", "MOST_STATES", "RELEASE_SETS", "Seen", "Shortest", "look", "table"]
 
 MOST_STATES = 20_000
 """Of one scope. The largest that ends has some 17,000."""
-
-MORE_SCOPES: Mapping[str, Setup] = {
-    "repeated-key": Setup(
-        (RequestSetup(5, 2, (Item(0, 2, "k0", 2), Item(3, 2, "k0", 2))),), slots=2, budget=3, left_out=RARE_ROUTES
-    )
-}
-"""Scopes that are visited beside the named ones: two items of one request with one key."""
 
 
 class Shortest(NamedTuple):
@@ -96,7 +87,6 @@ def look(profile: str) -> Seen:
     endless: list[str] = []
     states = 0
     scopes = dict(chosen_scopes(configuration, every_number=False))
-    scopes |= {name: (initial_state(numbers),) for name, numbers in MORE_SCOPES.items()}
     for scope, initial in scopes.items():
         found = explore(model, bounds=Bounds(states=MOST_STATES), initial=initial)
         states += found.states

@@ -36,17 +36,9 @@ SHARED_LAST_CHUNK = _both(
     _asks((0, 2, "k0"), prompt=2, outputs=3), _asks((0, 2, "k0"), prompt=2), slots=2, budget=2, chunk_cap=1
 )
 """Both compute a shared item in chunks: the last one is in flight when one of them is done with it."""
-SHARED_AND_OWN = _both(
-    _asks((0, 1, "k0"), (1, 1, "k1"), prompt=2), _asks((0, 1, "k0"), (1, 1, "k2"), prompt=2), slots=1, budget=4
-)
-"""Both need a shared item first and one of their own then, with room for one."""
 _NARROW = {"budget": 2, "chunk_cap": 1, "by_priority": 1}
-SHARED_IN_ONE_PASS = _both(_asks((2, 1, "k0"), prompt=3, priority=1), _asks((1, 1, "k0"), prompt=2), slots=1, **_NARROW)
-"""A prefix of r0 may be in the KV cache: both then reach the shared item in one pass, the less urgent one first."""
 VICTIM_ENCODES = _both(_asks((2, 1, "k0"), prompt=3, priority=1), _asks((1, 1, "k1"), prompt=2), slots=2, **_NARROW)
-"""The same with a key each."""
-DRAFTS_BESIDE_PROMPT = _both(_asks(prompt=1, outputs=2), _asks((0, 1, "k0"), prompt=3), slots=1, budget=2, drafts=1)
-"""One decodes with a draft while the other computes its prompt in chunks."""
+"""A prefix of r0 may be in the KV cache: both then reach their items in one pass, the less urgent one first."""
 
 SHORTEST: dict[str, tuple[Setup | str, int]] = {
     "roll-back-computed-only": (PAST_PROMPT, 5),
@@ -56,19 +48,19 @@ SHORTEST: dict[str, tuple[Setup | str, int]] = {
     "one-too-early": (LAST_CHUNK, 8),
     "forget-promises": (PAST_PROMPT, 8),
     "relies-on-others": (SHARED_LAST_CHUNK, 10),
-    "waits-for-others": (SHARED_AND_OWN, 2),
+    "waits-for-others": ("shared-and-own", 2),
     "hit-stays-idle": (TWO_ITEMS, 5),
     "evict-keeps-slots": (TWO_ITEMS, 4),
     "release-drops-another": ("shared-key", 4),
     "hit-counts-each-holder": ("shared-key", 3),
     "gate-ignores-room": (TWO_ITEMS, 3),
     "keep-references": (TWO_ITEMS, 4),
-    "withdraw-what-others-hold": (SHARED_IN_ONE_PASS, 6),
+    "withdraw-what-others-hold": ("shared-in-one-pass", 6),
     "withdrawn-stays-booked": (VICTIM_ENCODES, 4),
     "drop-nothing": (TWO_ITEMS, 5),
     "clear-at-once": ("encoder-cache-reset", 8),
     "look-under-own-name": ("shared-key", 4),
-    "shift-every-reader": (DRAFTS_BESIDE_PROMPT, 9),
+    "shift-every-reader": ("drafts-beside-prompt", 9),
 }
 """Fault -> a scope in which it shows (numbers, or the name of one), and how many actions the shortest run to what it
 breaks has there. Of progress: the actions up to the state from which the fair run gets stuck."""

@@ -175,7 +175,7 @@ def test_a_model_with_nothing_in_it_is_refused(what: str) -> None:
 
 def test_the_profiles() -> None:
     sizes = {name: (each.cases, each.steps) for name, each in MACHINE_PROFILES.items() if name != "debug"}
-    assert sizes == {"quick": (50, 20), "ci": (1_000, 40), "nightly": (20_000, 80)}
+    assert sizes == {"quick": (50, 20), "ci": (1_500, 40), "nightly": (20_000, 80)}
     with pytest.raises(UnknownName, match="quick, ci, nightly, debug"):
         machine_profile("fast")
 

@@ -14,7 +14,7 @@ from outlives.invariants.properties import scheduler_properties
 from outlives.invariants.scopes import NAMED_SCOPES
 from outlives.invariants.verdict import Verdict
 from outlives.model.profiles import PROFILES
-from release_sets import ENDLESS, MORE_SCOPES, RELEASE_SETS, Seen, look, table
+from release_sets import ENDLESS, RELEASE_SETS, Seen, look, table
 from worlds import world
 
 EACH_CHANGE = ("0.11.0", "0.27.0", "0.33.0", "repaired")
@@ -42,10 +42,9 @@ def test_every_profile_has_its_set_of_known_properties_and_scopes() -> None:
     assert list(RELEASE_SETS) == list(PROFILES)
     properties = {each.name for each in scheduler_properties(world())}
     named = {each.name for each in NAMED_SCOPES}
-    assert not named & set(MORE_SCOPES)
     for profile, found in RELEASE_SETS.items():
         assert set(found) <= properties
-        assert {shortest.scope for shortest in found.values()} <= named | set(MORE_SCOPES)
+        assert {shortest.scope for shortest in found.values()} <= named
         assert bool(found) == (profile != "repaired")
 
 

@@ -81,7 +81,7 @@ REPAIRS = (
     Repair(
         switch="pad_fitting",
         lines="1326-1328: a padded admission that does not fit ends the scan, also where no pass could hold it",
-        scope=_session(RequestSetup(1, 1, (Item(0, 1, "k0", 1),), turns=(Turn(1, 1),)), slots=1, budget=1, drafts=1),
+        scope="no-room-to-pad",
         violated={"PROGRESS": 1},
     ),
     Repair(
