@@ -358,6 +358,7 @@ NAMED_SCOPES = (
         r0_priority=1,
         r1_key0=1,
         tail=0,
+        outputs=2,
         slots=1,
         budget=2,
         drafts=0,

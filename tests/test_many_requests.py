@@ -198,6 +198,10 @@ def test_scopes_of_several_requests_are_visited_only_where_there_are_so_many() -
         "urgent-victims": 2,
         "urgent-resets": 2,
         "encoder-decoder": 2,
+        "shared-and-own": 2,
+        "shared-in-one-pass": 2,
+        "drafts-beside-prompt": 2,
+        "victim-encodes": 2,
     }
     one = chosen_scopes(Configuration(numbers={"requests": (1, 1)}), every_number=False)
     assert not many.keys() & one.keys()
