@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from outlives.model.contract import Action, Argument, Property, Refusal
+from outlives.model.contract import Action, Argument, Choice, Property, Range, Refusal
 from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.setup import Scope, Setup
@@ -131,7 +131,15 @@ class SubjectModel(SchedulerModel):
         self.subject = subject
         self.replays = 0
         """How often the subject was brought back to a state by its history."""
+        self.performed = 0
+        """Actions that the subject took, or refused: those of runs, of fair runs, and of ways back to a state."""
+        self._table = super().setup_table
         self._at: Observed | None = None
+
+    @property
+    def setup_table(self) -> Mapping[str, Range | Choice]:
+        """As the model's, which is made anew whenever it is asked for."""
+        return self._table
 
     def initial_states(self) -> Iterable[State]:
         """The start of the scope's lowest numbers."""
@@ -161,6 +169,7 @@ class SubjectModel(SchedulerModel):
         if self._at is not state:
             self._bring_to(state)
         answer: Observed | Refusal
+        self.performed += 1
         refusal = self.subject.take(action)
         if refusal is not None:
             answer = refusal
@@ -174,6 +183,7 @@ class SubjectModel(SchedulerModel):
         self.replays += 1
         self.subject.start(state.setup)
         for action in state.history():
+            self.performed += 1
             refusal = self.subject.take(action)
             if refusal is not None:
                 raise BadModel(f"the subject refused {action} ({refusal.reason}), which it took before.")

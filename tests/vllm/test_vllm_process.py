@@ -45,13 +45,4 @@ def test_a_scheduler_that_ends_the_process_is_a_violation_and_findings_are_kept(
     assert rows["NO-EXCEPTION"]["verdict"] == "violated"
     assert why in rows["NO-EXCEPTION"]["note"]
     assert rows["PROGRESS"]["verdict"] == "violated"  # found before it
-    assert Path(tmp_path, said["violations"][0]["files"][0]).is_file()
-
-
-@pytest.mark.parametrize(("name", "what"), [("ExitsAtOnce", "os._exit(0)"), ("Forks", "made a copy of the process")])
-def test_a_scheduler_that_leaves_or_copies_its_process_is_a_violation(release, tmp_path, name, what):
-    status, said, _ = run(tmp_path, name)
-    assert status == 1
-    (violation,) = [each for each in said["violations"] if each["property"] == "NO-EXCEPTION"]
-    assert what in violation["why"]
-    assert "odd_schedulers.py" in violation["why"]
+    assert Path(tmp_path, said["violations"][0]["files"][0]).is_file(), said["violations"][0]["files"]

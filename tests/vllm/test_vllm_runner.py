@@ -88,7 +88,8 @@ def test_the_twin_and_the_real_runner_are_alike(release, policy):
             after = model.next_state(state, action)
             if isinstance(after, Refusal):
                 continue
-            assert after.failure is None, after.failure
+            if after.failure is not None:  # the release's own exception ends a run, and is no matter of the worker
+                assert "DifferentWorkers" not in after.failure.what, after.failure
             state = after
             if not model.within(state):
                 break
