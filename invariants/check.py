@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import BadModel
+from outlives.model.errors import BadModel, Contradiction
 from outlives.model.profiles import RELEASED_RULES
 from outlives.model.setup import MODE_WORDS, PLAIN
 from outlives.model.world import ROUTES, Rules, World
@@ -54,6 +54,7 @@ from .workers import Job, Outcome, ordered
 __all__ = ["ENGINES", "CheckRun", "check", "routes_of_scopes"]
 
 ENGINES = ("machine", "exhaustive", "proof")
+_OF_DECODERS = "the proof is of decoder models, whose requests share entries"
 
 Advance = Callable[..., None]
 ProgressFactory = Callable[[int | None, str], AbstractContextManager[Advance]]
@@ -114,6 +115,10 @@ def check(run: CheckRun) -> Run:
     user's broken rules too (`CheckRun.trouble`).
     """
     world = run.configuration.world()
+    if run.configuration.encoder_decoder:
+        run.engines = tuple(engine for engine in run.engines if engine != "proof")
+        if not run.engines:
+            raise Contradiction(f"{_OF_DECODERS}; take another engine, or drop --encoder-decoder.")
     run.scopes = chosen_scopes(run.configuration, every_number=False) if "exhaustive" in run.engines else {}
     jobs = _jobs(run, world)
     scopes_left = len(run.scopes)
@@ -334,7 +339,8 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
     left += stopped_scopes(run.found)
     left += [f"scope {name}: {why}" for name, why in run.lost.items()]
     left += [f"route {route}: closed" for route in sorted(world.closed)]
-    left += [f"engine {engine}: not asked" for engine in ENGINES if engine not in run.engines]
+    other = {"proof": _OF_DECODERS} if run.configuration.encoder_decoder else {}
+    left += [f"engine {engine}: {other.get(engine, 'not asked')}" for engine in ENGINES if engine not in run.engines]
     if "proof" in run.done and not keeps_assumptions(world):
         left.append(
             f"the tie of executed steps to the proved relation: of this profile, {broken_by_itself(world)} by itself; "
@@ -346,6 +352,8 @@ def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:
 
 def _left_out_by_options(run: CheckRun, world: World) -> Iterable[str]:
     """The policy and the modes that the options exclude, and the routes that the release does not have."""
+    for name, about in run.configuration.properties_of_others().items():
+        yield f"property {name}: it is about {about}"
     if world.policy != "both":
         yield f"the {'fcfs' if world.policy == 'priority' else 'priority'} policy"
     scope = run.configuration.scope()

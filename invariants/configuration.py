@@ -52,6 +52,15 @@ _PRESETS = tuple(
 )
 """Most of the machine's runs begin with a named scope's numbers: each is there for a corner that draws seldom meet."""
 
+NOT_ENCODER_DECODER = frozenset({"kv-load-failure", "sessions"})
+"""Routes that encoder-decoder models do not have: KV connectors are refused with them, and a second turn would begin
+its items after the first position."""
+_SAY_NOTHING = {
+    "encoder_decoder": ("entries that requests share and that become idle", ("PLANNED-ENCODED", "IDLE-EXACT")),
+    "synchronous": ("outputs that are promised", ("PLACEHOLDERS-KEPT",)),
+}
+"""Mode -> what its models do not have, and the properties that are about that."""
+
 _MOST = {"requests": (1, 3), "turns": (1, 4), "items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
 """Numbers that grow the state itself, or the choices at every step: the least and the most that a run can do with."""
 
@@ -129,6 +138,10 @@ class Configuration:
         if self.encoder_decoder and self.items_anywhere:
             raise Contradiction("--encoder-decoder and --items-anywhere contradict: such a model reads all its items "
                                 "at the first position of the prompt. Drop one of them.")  # fmt: skip
+        if self.diffusion and self.items_anywhere:
+            raise Contradiction("--diffusion and --items-anywhere contradict: no release has items among outputs, and "
+                                "the guard is asked before a diffusion model's outputs count, so that such an item "
+                                "could be held for ever. Drop one of them.")  # fmt: skip
         if turns is not None and turns[0] > 1:
             if self.encoder_decoder:
                 raise Contradiction("--encoder-decoder and --turns of more than 1 contradict: a second turn would "
@@ -206,7 +219,7 @@ class Configuration:
         if self.numbers.get("drafts", (0, 1))[1] == 0:
             excluded.add("diffusion")  # nothing would ever be sampled
         if self.items_anywhere:
-            excluded.add("encoder-decoder")  # its items are read at the first position
+            excluded |= {"encoder-decoder", "diffusion"}  # `_check_modes` says why
         return tuple(mode for mode in DEFAULT_SCOPE.modes if mode not in excluded)
 
     def world(self) -> World:
@@ -215,6 +228,8 @@ class Configuration:
         self._check_release(profile)
         scenario = self.scenario_record()
         closed = frozenset(self.without) | (scenario.closed if scenario is not None else frozenset())
+        if self.encoder_decoder:
+            closed |= NOT_ENCODER_DECODER
         return World(
             rules=profile.rules,
             switches=profile.switches,
@@ -231,7 +246,15 @@ class Configuration:
         """The properties that the run judges."""
         scenario = self.scenario_record()
         names = self.properties or (scenario.properties if scenario is not None else ())
-        return tuple(prop for prop in scheduler_properties(world) if not names or prop.name in names)
+        if not names:
+            return tuple(prop for prop in scheduler_properties(world) if prop.name not in self.properties_of_others())
+        return tuple(prop for prop in scheduler_properties(world) if prop.name in names)
+
+    def properties_of_others(self) -> dict[str, str]:
+        """The properties that say nothing of the modes asked for -> what they are about. Those named are judged."""
+        modes = [mode for mode in _SAY_NOTHING if getattr(self, mode)]
+        left = {name: _SAY_NOTHING[mode][0] for mode in modes for name in _SAY_NOTHING[mode][1]}
+        return {name: about for name, about in left.items() if name not in self.properties}
 
     def model(self, scope: Scope | None = None) -> SchedulerModel:
         """The model over the configured scope, or over another one."""

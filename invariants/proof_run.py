@@ -5,12 +5,14 @@ files of SMT-LIB2 text. What is proved is in the package `proof`.
 """
 
 import argparse
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from outlives.model.errors import Unwritable
 from outlives.model.lifetime import GUARDS, Counters
+from outlives.model.setup import RARE_ROUTES
 from outlives.model.world import World
 
 from .configuration import Configuration
@@ -100,13 +102,27 @@ def _evidence(folder: Path, configuration: Configuration, terms: Terms, report: 
 
 
 def _terms(configuration: Configuration, world: World) -> Terms:
-    column = Column(name="asked", phrase="as asked", relaxed=world.relaxed, reader=world.reader, closed=world.closed)
+    column = Column(
+        name="asked",
+        phrase="as asked",
+        relaxed=world.relaxed,
+        reader=world.reader,
+        closed=world.closed | {route for route in RARE_ROUTES if not world.opens(route)},
+        encoder_reset=_encoder_reset(world),
+    )
     early = 0 if "A1" in world.relaxed else 1
+    assumed = column.assumed(anywhere=configuration.items_anywhere, early_resume=early)
     return Terms(
         guard=replace(world.guard, condition=world.condition),
         arithmetic=Arithmetic.of(world.rules),
-        assumed=column.assumed(anywhere=configuration.items_anywhere, early_resume=early),
+        assumed=assumed.behaving(world.switches),
     )
+
+
+def _encoder_reset(world: World) -> int:
+    """Whether the claim has the encoder cache reset while requests run. Readers that begin lower than the gate looked
+    find nothing then, whatever the guard (`outlives table` has a row for that), so it is left out of their claim."""
+    return int(world.opens("reset-encoder-cache") and world.reader == "checked" and not world.relaxed)
 
 
 def _claim(configuration: Configuration, world: World) -> str:
@@ -117,10 +133,19 @@ def _claim(configuration: Configuration, world: World) -> str:
         "any": "readers begin anywhere from confirmed to the scheduler's start",
     }[world.reader]
     items = "items anywhere" if configuration.items_anywhere else "items inside the prompt"
+    reset = "encoder-cache resets at any time" if _encoder_reset(world) else "no encoder-cache reset"
+    closed = [route for route in RARE_ROUTES[:1] + RARE_ROUTES[2:] if not world.opens(route)]
+    routes = f"; {reset}{f', and no {_either(closed)}' if closed else ''}"
     return (
         f"Claim: with guard {world.guard.name} ({world.guard.formula}) no step reads an item after it was freed. One "
-        f"request, one item, arbitrary others; unbounded numbers, any depth. Assumed: {held}; {readers}; {items}."
+        f"request, one item, arbitrary others; unbounded numbers, any depth. Assumed: {held}; {readers}; {items}"
+        f"{routes}."
     )
+
+
+def _either(names: Sequence[str]) -> str:
+    """`a, b or c`."""
+    return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def _equality() -> str:

@@ -208,11 +208,11 @@ def end_turn(c: Counters, settle: int) -> Counters:
     return c
 
 
-def continue_turn(c: Counters, more: int, keep: int) -> Counters:
-    """The session goes on with `more` prompt tokens, after the outputs that are kept: all but the last one (`keep`,
-    from 0.33.0), or those that count as computed."""
+def continue_turn(c: Counters, more: int, keep: int, last: int) -> Counters:
+    """The session goes on with `more` prompt tokens, after the outputs that are kept: all but the `last` (`keep`, from
+    0.33.0, where it is one), or those that count as computed."""
     if keep == 1:
-        return c._replace(known=c.known - 1 + more)
+        return c._replace(known=c.known - last + more)
     if c.computed < c.known:
         return c._replace(known=c.computed + more)
     return c._replace(known=c.known + more)

@@ -226,6 +226,12 @@ _FACTS = (
         since="0.33.0",
     ),
     SwitchFact(
+        name="keep_all_of_diffusion",
+        phrase="a session of a diffusion model, which samples nothing ahead, keeps the last output as well",
+        source="no release",
+        since=_REPAIRED_VERSION,
+    ),
+    SwitchFact(
         name="trim_computed",
         phrase="tokens cut off at a stop no longer count as computed",
         source="0.33.0 (report #42760)",

@@ -137,7 +137,10 @@ def continue_session(world: World, state: State, number: int) -> State | Refusal
         return Refusal("not-paused")
     request: Request = state.requests[number]
     turn = state.setup.requests[number].turns[request.turn]
-    counters = world.rules.continue_turn(request.counters, turn.prompt, world.switches.keep_outputs)
+    switches = world.switches
+    # What was sampled last is not computed yet. Diffusion models sample nothing beside drafts that are all computed.
+    last = state.setup.base if switches.keep_all_of_diffusion == 1 else 1
+    counters = world.rules.continue_turn(request.counters, turn.prompt, switches.keep_outputs, last)
     begin = counters.known - turn.prompt
     request = request._replace(
         status=WAITING,

@@ -73,6 +73,7 @@ class Switches:
     settle_turn: int = 1
     free_at_turn_end: int = 1
     keep_outputs: int = 1
+    keep_all_of_diffusion: int = 1
     trim_computed: int = 1
     drop_after_use: int = 1
     credit_once: int = 1
@@ -122,7 +123,7 @@ class Rules:
     fail_kv: Callable[[Counters, int, int], Counters]
     trim: Callable[[Counters, int, int, int, int], Counters]
     end_turn: Callable[[Counters, int], Counters]
-    continue_turn: Callable[[Counters, int, int], Counters]
+    continue_turn: Callable[[Counters, int, int, int], Counters]
     # book
     hit: Callable[["World", Book, str, int], Book | None]
     make_room: Callable[["World", Book, int, int], Book | None]

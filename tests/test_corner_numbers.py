@@ -96,6 +96,10 @@ REFUSED = {
         ("--encoder-decoder", "--items-anywhere"),
         "--encoder-decoder and --items-anywhere contradict",
     ),
+    "diffusion, items anywhere": (
+        ("--diffusion", "--items-anywhere"),
+        "--diffusion and --items-anywhere contradict: no release has items among outputs",
+    ),
     "encoder-decoder, two turns": (
         ("--encoder-decoder", "--turns", "2"),
         "--encoder-decoder and --turns of more than 1",
@@ -135,6 +139,36 @@ def test_a_mode_of_which_the_proof_does_not_speak_is_refused(mode: str, run: Run
     said = run("prove", mode)
     assert (said.status, said.out) == (2, "")
     assert f"the proof is of asynchronous scheduling, diffusion or not, and of decoder models; drop {mode} " in said.err
+
+
+@pytest.mark.parametrize(
+    ("options", "left_out"),
+    [
+        (("--synchronous",), "property PLACEHOLDERS-KEPT: it is about outputs that are promised"),
+        (("--diffusion",), "other modes: plain, synchronous, encoder-decoder"),
+        (("--diffusion", "--synchronous"), "other modes: plain, encoder-decoder"),
+        (("--encoder-decoder",), "route sessions: closed"),
+        (("--items-anywhere",), "other item positions than anywhere"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_each_mode_alone_is_checked_whole(options: tuple[str, ...], left_out: str, run: Run) -> None:
+    """Every engine that speaks of the mode answers, nothing is vacuous, and what says nothing of it is named."""
+    said = run("check", *options, "--json", "--cases", "300")
+    report = json.loads(said.out)
+    assert said.status == 0, {row["property"]: row["verdict"] for row in report["results"]}
+    assert left_out in report["not_covered"]
+    assert ("proof" in {row["engine"] for row in report["results"]}) is (options != ("--encoder-decoder",))
+
+
+def test_of_an_encoder_decoder_model_nothing_is_proved(run: Run) -> None:
+    reason = "the proof is of decoder models, whose requests share entries"
+    report = json.loads(run("check", "--encoder-decoder", "--engine", "exhaustive", "--engine", "proof", "--json").out)
+    assert {row["engine"] for row in report["results"]} == {"exhaustive"}
+    assert f"engine proof: {reason}" in report["not_covered"]
+    alone = run("check", "--encoder-decoder", "--engine", "proof")
+    assert (alone.status, alone.out) == (2, "")
+    assert reason in alone.err
 
 
 def test_a_trace_with_a_key_of_two_sizes_is_refused(run: Run, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ EVERYTHING = Scope(
     priority=Range(0, 2),
     turns=Range(1, 3),
     by_priority=Range(0, 1),
-    modes=("plain", "plain", "plain", "synchronous", "diffusion", "encoder-decoder"),
+    modes=("plain", "plain", "plain", "synchronous", "diffusion", "synchronous+diffusion", "encoder-decoder"),
     routes=("all",),
 )
 RARELY = {"abort": 0.05, "finish": 2, "preempt": 0.5, "occupy": 0.3, "fail_kv_load": 40, "continue_session": 20}

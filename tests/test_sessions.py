@@ -134,6 +134,15 @@ def test_a_session_that_a_stale_output_ended(profile: str, lost: int) -> None:
     assert (state.requests[0].lost, state.waiting) == (lost, () if lost else (0,))
 
 
+@pytest.mark.parametrize(("profile", "counters"), [("0.33.0", (6, 8)), ("repaired", (6, 9))])
+def test_a_diffusion_model_samples_nothing_ahead(profile: str, counters: tuple[int, int]) -> None:
+    """Prompt 5, one output: all 6 tokens are computed. 0.33.0 takes the last one away all the same, and goes on at a
+    position that the next turn has not reached."""
+    model = session(profile, outputs=1, drafts=1, diffusion=1)
+    state = run(model, ARRIVE, *[SCHEDULE, ACCEPT] * 2, CONTINUE)
+    assert (state.requests[0].counters.computed, state.requests[0].counters.known) == counters
+
+
 def test_a_turn_ends_with_an_output_and_not_while_its_prompt_is_computed_again() -> None:
     model = session("0.33.0")
     state = run(model, ARRIVE, SCHEDULE, ACCEPT, "preempt(request=r0)", ACCEPT, SCHEDULE)

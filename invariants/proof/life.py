@@ -30,7 +30,7 @@ class Arithmetic(NamedTuple):
     fail_kv: Callable[[Counters, int, int], Counters] = lifetime.fail_kv
     trim: Callable[[Counters, int, int, int, int], Counters] = lifetime.trim
     end_turn: Callable[[Counters, int], Counters] = lifetime.end_turn
-    continue_turn: Callable[[Counters, int, int], Counters] = lifetime.continue_turn
+    continue_turn: Callable[[Counters, int, int, int], Counters] = lifetime.continue_turn
 
     @classmethod
     def of(cls, rules: Any) -> "Arithmetic":
@@ -72,6 +72,8 @@ class Assumed:
     """1: and asks the guard once more."""
     keep_outputs: int = 1
     """1: a session goes on after all outputs but the last one (0.33.0 on)."""
+    keep_all_of_diffusion: int = 1
+    """1: and after all of them where nothing is sampled beside the drafts."""
     trim_computed: int = 1
     """1: tokens cut off at a stop no longer count as computed (0.33.0 on)."""
 
@@ -85,6 +87,7 @@ class Assumed:
             settle_turn=switches.settle_turn,
             free_at_turn_end=switches.free_at_turn_end,
             keep_outputs=switches.keep_outputs,
+            keep_all_of_diffusion=switches.keep_all_of_diffusion,
             trim_computed=switches.trim_computed,
         )
 

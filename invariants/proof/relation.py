@@ -103,9 +103,11 @@ def only_running(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001 -- one si
 def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
     """`count` tokens leave with the step that the gate has just let pass. `track`: follow this step."""
     before = life.counters
-    if terms.assumed.asynchronous == 0:  # noqa: SIM102 -- each question is a decision of its own
-        if before.computed >= before.known:
+    if terms.assumed.asynchronous == 0:
+        if before.computed > before.known - life.base:
             return Refusal("FACT: without promises a request waits for its output")
+        if life.live_drafts > 0 or (life.flight.live == 1 and life.flight.sampled != 0):
+            return Refusal("FACT: without promises a request waits for the output of a step that samples")
     drafts = lifetime.carried_drafts(before, count)
     shelved = life.shelf_next
     life = _ask_guard(terms, life, "before-advance")

@@ -85,7 +85,11 @@ def more_prompt(terms: Terms, life: Life, more: int, born: int) -> Outcome:
         return Refusal("nothing-to-add")
     if life.live_tokens > 0:
         return Refusal("FACT: nothing in flight is live between two turns")
-    life = life._replace(counters=terms.arithmetic.continue_turn(life.counters, more, terms.assumed.keep_outputs))
+    last = 1
+    if terms.assumed.keep_all_of_diffusion == 1:
+        last = life.base
+    counters = terms.arithmetic.continue_turn(life.counters, more, terms.assumed.keep_outputs, last)
+    life = life._replace(counters=counters)
     if born == 0:
         return life
     if life.there == 1:

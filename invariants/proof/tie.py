@@ -34,19 +34,12 @@ def terms_of(world: World, setup: Setup) -> Terms:
     assumed = Assumed(
         relaxed=world.relaxed - {"A3"},
         reader=world.reader,
-        isolate=world.switches.isolate_stale,
-        tolerate=world.switches.tolerate_look_ahead,
         early_resume=int(
             world.opens("reset-prefix-cache") or world.opens("sessions") or world.opens("kv-load-failure")
         ),
         asynchronous=setup.asynchronous,
         encoder_reset=1,
-        settle_kv=world.switches.settle_kv_failure,
-        settle_turn=world.switches.settle_turn,
-        free_at_turn_end=world.switches.free_at_turn_end,
-        keep_outputs=world.switches.keep_outputs,
-        trim_computed=world.switches.trim_computed,
-    )
+    ).behaving(world.switches)
     guard = replace(world.guard, condition=world.condition)
     return Terms(guard=guard, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
 
