@@ -38,20 +38,13 @@ CELLS = {
 }
 """Profile -> what each scenario shows, in the order chunk-end, adjacent, gap-one, whole-items."""
 
-SELDOM = {"GATHER-AFTER-FREE", "PLANNED-ENCODED", "SHELF-AGREES", "COUNTERS-SOUND", "CONFIRMED-MONOTONE"}
-SELDOM_DRAWN = {
-    "0.11.0": {"PLANNED-ENCODED", "SHELF-AGREES", "PLACEHOLDERS-KEPT"},
-    "0.12.0": SELDOM - {"GATHER-AFTER-FREE"},
-    "0.13.0": SELDOM - {"GATHER-AFTER-FREE"},
-    "0.17.1": SELDOM - {"GATHER-AFTER-FREE"},
-    "0.20.0": SELDOM - {"GATHER-AFTER-FREE"},
-}
-"""What a seed may miss, as measured: a withdrawn encode needs a shortage of KV blocks in the very pass in which an
-earlier, less urgent request plans an encode, and was not drawn in 300 runs of its own scope."""
+SELDOM_DRAWN = {"CONFIRMED-MONOTONE"}
+"""What a seed may miss: a confirmed position falls where a reset comes with just one step with a draft in flight, the
+next pass is too short, and then the draft is rejected; one run in two hundred of its own scope does all that."""
 
 
 def found(
-    configuration: Configuration, seed: int, cases: int = 1_000, *, first_only: bool = True
+    configuration: Configuration, seed: int, cases: int = 1_500, *, first_only: bool = True
 ) -> tuple[set[str], float]:
     """The properties that the machine finds violated with the ci settings, and the seconds that it takes."""
     begun = perf_counter()
@@ -93,7 +86,7 @@ def test_what_the_machine_finds_of_each_release_with_ten_seeds(profile: str) -> 
     for seed in SEEDS:
         violated, seconds = found(Configuration(profile=profile), seed, first_only=False)
         assert violated <= known, f"seed {seed}"
-        assert known - violated <= SELDOM_DRAWN.get(profile, SELDOM), f"seed {seed}"
+        assert known - violated <= SELDOM_DRAWN, f"seed {seed}"
         missed.update(known - violated)
         slowest = max(slowest, seconds)
     told = ", ".join(f"{name} {count}" for name, count in sorted(missed.items())) or "nothing"

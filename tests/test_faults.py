@@ -12,28 +12,28 @@ ROOMS = ("counters", "guards", "book", "pass", "worker")
 CASES = 250
 FINDS: dict[str, tuple[str, ...]] = {
     "roll-back-computed-only": ("machine", "many-drafts"),
-    "reset-keeps-promises": ("reset-both",),
+    "reset-keeps-promises": ("machine", "reset-both"),
     "failed-load-keeps-promises": ("load-and-turns",),
     "turn-end-keeps-computed": ("second-turn",),
     "one-too-early": ("last-chunk", "proof"),
     "forget-promises": ("many-drafts",),
     "relies-on-others": (),
-    "waits-for-others": (),
+    "waits-for-others": ("shared-and-own",),
     "hit-stays-idle": ("shared-key",),
     "evict-keeps-slots": ("tight-cache",),
     "release-drops-another": ("shared-key",),
     "hit-counts-each-holder": ("shared-key",),
     "gate-ignores-room": ("tight-cache",),
     "keep-references": ("machine", "tight-cache"),
-    "withdraw-what-others-hold": (),
-    "withdrawn-stays-booked": ("withdrawn-encode",),
+    "withdraw-what-others-hold": ("shared-in-one-pass",),
+    "withdrawn-stays-booked": ("machine", "withdrawn-encode"),
     "drop-nothing": ("tight-cache",),
     "clear-at-once": ("encoder-cache-reset",),
     "look-under-own-name": ("machine", "shared-key"),
     "shift-every-reader": (),
 }
 """Fault -> who is asked for it here: the machine, which finds it within `CASES` cases, the exhaustive engine in the
-named scope, the proof. No named scope shows those without an entry; `test_explore_faults` has one for each of them."""
+named scope, the proof. Those without an entry are in `test_explore_faults`, each with its scope."""
 
 
 @pytest.fixture

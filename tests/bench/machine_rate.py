@@ -16,7 +16,7 @@ from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 from outlives.invariants.machine import machine_class, machine_profile, random_walk, run_machine
 from outlives.invariants.machine_rules import ModelMachine
-from outlives.invariants.machine_settings import MachineSettings, hypothesis_settings
+from outlives.invariants.machine_settings import MachineSettings, hypothesis_settings, runs_of_their_own
 from outlives.invariants.properties import scheduler_properties
 from outlives.model.contract import Model
 from outlives.model.profiles import PROFILES, RELEASED_RULES
@@ -46,7 +46,8 @@ def empty_rate(model: Model[Any], chosen: MachineSettings) -> float:
     machine.begin = lambda self, *_: setattr(self, "current", model)  # type: ignore[method-assign, assignment]
     machine.teardown = lambda _: None  # type: ignore[method-assign, assignment]
     began = process_time()
-    run_state_machine_as_test(seed(1)(machine), settings=hypothesis_settings(chosen))
+    with runs_of_their_own():
+        run_state_machine_as_test(seed(1)(machine), settings=hypothesis_settings(chosen))
     return calls / (process_time() - began)
 
 
