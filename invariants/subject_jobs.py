@@ -234,6 +234,7 @@ def check_job(work: CheckWork, tell: Tell) -> SubjectAnswer | Partial:
                     "runs": run.cases,
                     "actions taken": run.taken,
                     "rule calls": run.calls,
+                    "actions on the real scheduler, with fair runs and ways back": model.performed,
                     "seconds to load": round(loaded, 1),
                     "seconds of the machine": round(run.seconds, 1),
                     "times brought back to a state": model.replays,

@@ -4,8 +4,9 @@ Belongs here: the parent's side of each command. The work itself happens in a pr
 it found before it died, if it did, is taken from the run's folder.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from outlives.model.errors import BadModel, Contradiction, OutlivesError
@@ -173,7 +174,8 @@ def _provenance(answer: SubjectAnswer, settings: MachineSettings, seed: int) -> 
     from importlib.metadata import version
 
     facts = answer.facts
-    rate = answer.details["actions taken"] / max(answer.details["seconds of the machine"], 0.1)
+    performed = answer.details["actions on the real scheduler, with fair runs and ways back"]
+    rate = performed / max(answer.details["seconds of the machine"], 0.1)
     situations = {each.phrase: answer.situations.get(each.name, 0) for each in SITUATIONS}
     return {
         "outlives": version("outlives") if _installed() else "not installed",
@@ -181,7 +183,7 @@ def _provenance(answer: SubjectAnswer, settings: MachineSettings, seed: int) -> 
         "from": facts.root,
         "seed": seed,
         "settings": settings.name,
-        "the machine": {**answer.details, "actions per second, shrinking included": round(rate)},
+        "the machine": {**answer.details, "of these per second": round(rate)},
         "actions fired": dict(answer.fired),
         "situations met": situations,
     }
@@ -200,19 +202,19 @@ def _installed() -> bool:
 # --- a process that gave no answer ------------------------------------------------------------------------------------
 
 
-def _kept(folder: Path) -> list[Recorded]:
+def _kept(folder: Path) -> dict[Path, Recorded]:
     """The violations that were written down as they were found."""
-    kept = []
+    kept = {}
     for path in sorted(folder.glob("machine-*-unshrunk.itf.json")):
         try:
-            kept.append(read_trace(path))
+            kept[path] = read_trace(path)
         except OutlivesError:
             continue  # cut off in the middle
     return kept
 
 
-def _kept_violations(kept: Sequence[Recorded]) -> Iterable[Violation]:
-    for recorded in kept:
+def _kept_violations(kept: Mapping[Path, Recorded]) -> Iterable[Violation]:
+    for path, recorded in kept.items():
         yield Violation(
             property=recorded.property_name,
             engine="machine",
@@ -222,8 +224,8 @@ def _kept_violations(kept: Sequence[Recorded]) -> Iterable[Violation]:
             lines=(),
             shrink={},
             why=str(recorded.meta.get("why", "")),
-            replay=f"outlives replay {recorded.where} --subject vllm",
-            files=(str(recorded.where),),
+            replay=f"outlives replay {quote(str(path))} --subject vllm",
+            files=(str(path),),
         )
 
 
@@ -233,7 +235,7 @@ def _story(recorded: Recorded) -> Any:
     return Story(headline=f"{recorded.property_name}: {recorded.meta.get('why', '')}", events=())
 
 
-def _where(kept: Sequence[Recorded], folder: Path) -> str:
+def _where(kept: Mapping[Path, Recorded], folder: Path) -> str:
     return f" What was found before is in {folder}." if kept else ""
 
 
@@ -256,7 +258,7 @@ def _without_answer(outcome: Outcome, folder: Path, configuration: Configuration
     ]
     results += [
         Result(engine="machine", property=each.property_name, verdict=Verdict.VIOLATED, coverage="as found, not shrunk")
-        for each in kept
+        for each in kept.values()
         if each.property_name != NO_EXCEPTION.name
     ]
     run = Run(

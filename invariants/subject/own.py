@@ -20,6 +20,7 @@ from outlives.model.world import ROUTES, World
 
 from ..userfile import call_named, load_named
 from .release import NoVllm, Release, installed_release
+from .subject import failure_of
 from .vllm_subject import VllmSubject
 
 __all__ = ["SubjectChoice", "closed_routes", "load_release", "try_out", "unobserved"]
@@ -129,7 +130,7 @@ def try_out(release: Release, *, synchronous: bool) -> VllmSubject:
         raise
     except (Exception, SystemExit) as error:
         raise NoVllm(f"{kind.__module__}.{kind.__name__} of vLLM {release.version} cannot be made or read here: "
-                     f"{_words(error)}.") from error  # fmt: skip
+                     f"{failure_of(error, release.root, release.packages)}.") from error  # fmt: skip
     if subject.failure is not None and "outlives" in subject.failure.where.split(":")[0]:
         raise NoVllm(f"{kind.__name__} of vLLM {release.version} cannot be read here: {subject.failure}.")
     return subject

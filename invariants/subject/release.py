@@ -91,6 +91,7 @@ class Release:
         options.max_num_seqs = max(_MOST_RUNNING, options.max_num_seqs)
         config.cache_config = cache_options = copy.copy(self.config.cache_config)
         cache_options.block_size, cache_options.enable_prefix_caching = BLOCK, False
+        cache_options.num_gpu_blocks = cache_options.num_gpu_blocks or 1  # nobody has profiled a device
         sizes = [(each.prompt, each.outputs) for asked in setup.requests for each in asked.turns]
         sizes += [(asked.prompt, asked.outputs) for asked in setup.requests]
         tokens = sum(prompt + outputs + 2 * setup.drafts + 2 for prompt, outputs in sizes)
