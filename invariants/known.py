@@ -21,6 +21,7 @@ from outlives.model.errors import BadUserFile, Unwritable
 from outlives.model.setup import MODE_WORDS, PLAIN
 from outlives.model.state import State
 
+from .properties import OF_SUBJECTS
 from .report.content import Run
 from .verdict import Trace, Verdict
 
@@ -82,13 +83,18 @@ def _fingerprint(name: str, action: Action | None, why: str, state: Any, scenari
     for pattern, general in _NAMES:
         words = pattern.sub(general, words)
     words = _once(_once(words, "; "), ", ")
+    raised = words.partition(" ended in ")[2] if name in OF_SUBJECTS else ""
+    if raised:
+        action, words = None, raised  # where it was raised says more than what asked for it
     rule = words if action is None or words.startswith(action.name) else f"{action.name}: {words}"
     return Fingerprint(name, rule, f"scenario {scenario}" if scenario else _mode(state))
 
 
 def _once(words: str, between: str) -> str:
-    """Parts that say the same of several requests or items, once: how many they are is a number as well."""
-    return between.join(dict.fromkeys(words.split(between)))
+    """Parts that say the same of several requests or items, once: how many they are is a number as well. What is said
+    of one item and another comes in any order."""
+    first, *rest = dict.fromkeys(words.split(between))
+    return between.join([first, *(sorted(rest) if between == "; " else rest)])
 
 
 def _mode(state: Any) -> str:

@@ -30,6 +30,7 @@ def _print(name: str, action: Action | None, why: str, **shrink: int) -> Fingerp
         ("2 free + 0 of entries are not 1 slots", "13 free + 1,004 of entries are not -2 slots"),
         ("r0 gets no token; item0 [0,1) needs 1 slots", "r2 gets no token; item11 [10,41) needs 7 slots"),
         ("k0 is held; k1 is held", "k3 is held"),
+        ("r0 is stuck; item0 is held; item1 needs room", "r0 is stuck; item0 needs room; item1 is held"),
         ("schedule ended in AssertionError: no (a/b.py:12 in f: assert x)",
          "schedule ended in AssertionError: no (a/b.py:99 in f: assert x)"),
     ],
@@ -55,6 +56,13 @@ def test_the_frame_tells_exceptions_apart() -> None:
     action = Action.of("schedule")
     one = "schedule() ended in AssertionError (vllm/a.py:12 in f: assert x)"
     assert _print("P", action, one) != _print("P", action, one.replace(" in f", " in g"))
+
+
+def test_an_exception_is_known_by_its_frame_whichever_action_met_it() -> None:
+    why = "{} ended in AssertionError: no (vllm/a.py:12 in f: assert x)"
+    one = _print("NO-EXCEPTION", Action.of("schedule"), why.format("schedule()"))
+    assert one == _print("NO-EXCEPTION", Action.of("accept"), why.format("accept()"))
+    assert one.rule == "AssertionError: no (vllm/a.py in f: assert x)"
 
 
 def test_of_progress_the_last_action_says_nothing() -> None:
