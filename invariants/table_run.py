@@ -22,8 +22,9 @@ from .proof.on_model import rerun, world_of
 from .properties import scheduler_properties
 from .report import Cell, Reporter
 from .report.tables import headline_table
+from .table_stuck import Stuck, judge_progress
 from .trace_file import write_trace
-from .verdict import Trace, Verdict, exit_status
+from .verdict import Result, Trace, Verdict, exit_status
 from .workers import Job, Outcome, Tell, ordered
 
 __all__ = ["TABLE_SETUPS", "Judged", "judge_cell", "judge_table"]
@@ -67,6 +68,8 @@ class Judged:
     """None is shorter in the setups visited whole, or with numbers up to 8 and two steps in flight."""
     coverage: str
     note: str = ""
+    stuck: Stuck | None = None
+    """Whether requests end, in the setups of `table_stuck`; None where the cell is violated."""
 
     @property
     def name(self) -> str:
@@ -77,12 +80,14 @@ class Judged:
 class _Table(SchedulerModel):
     """The model, begun in the setups of the table."""
 
-    def __init__(self, world: World, anywhere: bool, routes: str) -> None:
+    def __init__(self, world: World, anywhere: bool, routes: str, setups: Sequence[Setup] = ()) -> None:
         gather = tuple(prop for prop in scheduler_properties(world) if prop.name == _GATHER)
         super().__init__(world, Scope(anywhere=anywhere), gather)
-        self._setups = [*TABLE_SETUPS[anywhere]]
-        # The last setup has three steps in flight; the routes are taken in a smaller one.
-        self._setups.append(self._setups[0]._replace(left_out=routes_left_out(routes), drafts=1))
+        self._setups = [setup._replace(left_out=routes_left_out(routes)) for setup in setups]
+        if not setups:
+            self._setups += TABLE_SETUPS[anywhere]
+            # The last setup has three steps in flight; the routes are taken in a smaller one.
+            self._setups.append(self._setups[0]._replace(left_out=routes_left_out(routes), drafts=1))
 
     def initial_states(self) -> Iterable[State]:
         return tuple(initial_state(setup) for setup in self._setups)
@@ -100,16 +105,18 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
     guard, column = row_of(name, COLUMNS[number])
     world = world_of(guard, column, PROFILES[_PROFILE])
     proved = cell(guard, column, anywhere=anywhere)
-    found = breadth_first(_Table(world, anywhere, _routes(name)), bounds=Bounds(states=500_000), properties=(_GATHER,))
-    exhaustive = next(iter(found.results()))
+    again = rerun(proved.found, world) if proved.found is not None else None
+    exhaustive = _visited(_Table(world, anywhere, _routes(name)))
+    if again is not None and again.agrees and exhaustive.trace is None:
+        # Bounded checking found numbers of its own: the exhaustive engine answers for them.
+        exhaustive = _visited(_Table(world, anywhere, "all", (again.steps[0].state.setup,)))
     traces = [] if exhaustive.trace is None else [exhaustive.trace]
     engines = []
     note = ""
     verdict = proved.verdict
     if proved.verdict is Verdict.PROVED:
         engines.append("proof")
-    elif proved.found is not None:
-        again = rerun(proved.found, world)
+    elif again is not None:
         engines.append("bounded checking")
         traces.append(_trace(again.steps, again.difference))
         verdict = Verdict.VIOLATED
@@ -125,6 +132,7 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
         engines.append("exhaustive")
     trace = min(traces, key=lambda each: len(each.actions), default=None)
     moves = 0 if proved.found is None else len(proved.found)
+    stuck = None if verdict is Verdict.VIOLATED else judge_progress(world, anywhere)
     # A move is one action; only where the run also had to change its drafts may fewer actions do.
     shortest = trace is not None and (trace is exhaustive.trace or len(trace.actions) == moves + 1)
     return Judged(
@@ -136,8 +144,14 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
         trace=trace,
         shortest=shortest,
         coverage=f"{proved.coverage}; {exhaustive.coverage}",
-        note=note,
+        note=note or ("" if stuck is None else stuck.note),
+        stuck=stuck,
     )
+
+
+def _visited(model: "_Table") -> Result:
+    """The exhaustive engine's answer."""
+    return next(iter(breadth_first(model, bounds=Bounds(states=500_000), properties=(_GATHER,)).results()))
 
 
 def _trace(steps: Sequence[Any], difference: str) -> Trace:
@@ -177,7 +191,7 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
     for judged in cells:
         if judged.note:
             reporter.say(f"{judged.name}: {judged.note}")
-    reporter.say(f"A shortest trace of every violated cell is in {folder}; outlives replay runs it again.")
+    reporter.say(f"A shortest trace of every violated or stuck cell is in {folder}; outlives replay runs it again.")
     if interrupted:
         reporter.say(f"Interrupted: {len(cells)} of {len(work)} cells were judged by then.")
         return reporter.finish(130)
@@ -207,9 +221,11 @@ def _lost_cell(outcome: Outcome) -> Judged:
 
 def _write(judged: Judged, folder: Path) -> None:
     """The cell's trace, if it has one: at once, so that it is there whatever happens to the run."""
+    column = next(each for each in COLUMNS if each.name == judged.column)
     if judged.trace is not None:
-        column = next(each for each in COLUMNS if each.name == judged.column)
         write_trace(judged.trace, _configuration(judged, column), folder / _file_name(judged))
+    if judged.stuck is not None and judged.stuck.trace is not None:
+        write_trace(judged.stuck.trace, _configuration(judged, column), folder / f"{_file_name(judged)}--stuck")
 
 
 def _as_cell(judged: Judged) -> Cell:
@@ -220,6 +236,8 @@ def _as_cell(judged: Judged) -> Cell:
         engines=judged.engines,
         length=None if judged.trace is None else len(judged.trace.actions),
         shortest=judged.shortest,
+        stuck=None if judged.stuck is None or judged.stuck.trace is None else len(judged.stuck.trace.actions),
+        stuck_engines=() if judged.stuck is None else judged.stuck.engines,
     )
 
 

@@ -256,7 +256,7 @@ class Scope(NamedTuple):
             table[f"{name}_turns"] = self.turns
         for turn in range(1, self.turns.high):
             table[f"{name}_turn{turn}_lead"] = self.lead
-            table[f"{name}_turn{turn}_length"] = Range(0, self.length.high)
+            table[f"{name}_turn{turn}_length"] = Range(0, self.length.high if self.items.high > 0 else 0)
             if self.shared.high > 0:
                 table[f"{name}_turn{turn}_key"] = Range(0, (request + 1) * (self.items.high + turn))
             table[f"{name}_turn{turn}_tail"] = self.tail

@@ -49,7 +49,7 @@ _EARLY = {
     **_FAILED_LOAD,
     **_FALLS,
 }
-_LATE = {_CRASH: Shortest(8, "withdrawn-encode"), **_WITHDRAWN, **_FAILED_LOAD, **_SLOTS, **_TWICE}
+_LATE = {_CRASH: Shortest(6, "shared-in-one-pass"), **_WITHDRAWN, **_FAILED_LOAD, **_SLOTS, **_TWICE}
 
 RELEASE_SETS: Mapping[str, Mapping[str, Shortest]] = {
     "0.11.0": {

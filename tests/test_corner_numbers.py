@@ -36,7 +36,7 @@ WORKS = {
     "both policies": ("--policy", "both", "--requests", "3"),
     "priority": ("--policy", "priority", "--turns", "2"),
     "any arrivals": ("--policy", "fcfs", "--arrivals", "any", "--turns", "2"),
-    "turns of a release without sessions": ("--profile", "0.33.0", "--turns", "1", "--without", "sessions"),
+    "one turn and no session": ("--turns", "1", "--without", "sessions"),
 }
 
 

@@ -90,6 +90,12 @@ REPAIRS = (
         scope="encoder-decoder",
         violated={"SLOTS-ADD-UP": 2, "RELEASE-ONCE": 2},
     ),
+    Repair(  # a turn without items: the counters alone
+        switch="keep_all_of_diffusion",
+        lines="1887-1888: the last token goes, and computed must not be past it; of a diffusion model it is computed",
+        scope=_session(RequestSetup(1, 1, (), turns=(Turn(1, 1),)), slots=1, budget=2, drafts=1, diffusion=1),
+        violated={"PROGRESS": 1},
+    ),
     Repair(
         switch="whole_cut_look_ahead",
         lines="2113-2115: the cut before an item that may not be split subtracts the look-ahead",

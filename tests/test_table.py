@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from command_runs import Run, runner
+from outlives.invariants import table_run
 from outlives.invariants.proof.cells import COLUMNS, ENCODER_RESET
+from outlives.invariants.report.tables import headline_table
 from outlives.invariants.table_run import TABLE_SETUPS, Judged, judge_cell
 from outlives.invariants.verdict import Verdict
 from outlives.model.lifetime import GUARDS
@@ -63,6 +65,29 @@ def test_headline_cells_are_judged_by_two_engines_that_agree(
         assert judged.engines == ("bounded checking", "exhaustive")
         assert judged.trace is not None
         assert judged.trace.property == "GATHER-AFTER-FREE"
+
+
+@pytest.mark.parametrize(
+    ("guard", "actions"),
+    [("retain", 1), ("optimistic-before-advance", 1), ("confirmed-lookahead", 1), ("confirmed", 0)],
+)
+def test_a_safe_guard_may_hold_for_ever_what_is_needed(guard: str, actions: int) -> None:
+    """Two items, one right behind the other, and room for one: two engines say whether every request ends."""
+    judged = judge_cell((guard, NUMBERS["A1-A4"], False))
+    assert (judged.verdict, judged.note) == (Verdict.PROVED, "")
+    assert judged.stuck is not None
+    assert judged.stuck.engines == ("exhaustive", "machine")
+    assert (0 if judged.stuck.trace is None else len(judged.stuck.trace.actions)) == actions
+    (row,) = headline_table([table_run._as_cell(judged)]).rows
+    assert row[1] == ("proved (pe)" if actions == 0 else f"proved (pe) STUCK {actions} (em)")
+
+
+def test_a_cell_whose_shortest_run_needs_other_numbers_is_visited_there() -> None:
+    """What bounded checking finds with numbers of its own, the exhaustive engine finds with these, or sooner."""
+    judged = judge_cell(("optimistic-at-output", NUMBERS["A3 any"], True))
+    assert (judged.verdict, judged.engines) == (Verdict.VIOLATED, ("bounded checking", "exhaustive"))
+    assert judged.trace is not None
+    assert (len(judged.trace.actions), judged.shortest) == (8, True)
 
 
 def test_the_setups_that_are_visited_whole_are_small_and_of_their_kind() -> None:

@@ -250,6 +250,10 @@ class Cell:
     """Actions of the shortest known trace, where it is violated."""
     shortest: bool = False
     """Whether that is proved to be the shortest possible."""
+    stuck: int | None = None
+    """Actions of the shortest run to a state from which a request never ends; None: none is known."""
+    stuck_engines: tuple[str, ...] = ()
+    """Who judged that."""
     note: str = ""
     """Told under the table, with the cell's name."""
 
@@ -262,6 +266,8 @@ class Cell:
             "engines": list(self.engines),
             "length": self.length,
             "shortest": self.shortest,
+            "stuck": self.stuck,
+            "stuck_engines": list(self.stuck_engines),
             "note": self.note,
         }
 

@@ -116,6 +116,8 @@ _LEGEND = (
     "passed: in sampled runs only",
     "UNSAFE n: a trace of n actions reads a freed entry; n!: none is shorter in the setups that were visited whole, or "
     "with numbers up to 8 and two steps in flight; letters are the engines that say so",
+    "STUCK n: after n actions, and no sooner, a request never ends although nothing gets in its way any more: two "
+    "items, one behind the other, and a cache with room for one",
 )
 
 
@@ -124,7 +126,8 @@ def headline_table(cells: Sequence[Cell]) -> DataTable:
     guards = tuple(dict.fromkeys(cell.guard for cell in cells))
     columns = tuple(dict.fromkeys(cell.assumptions for cell in cells))
     by_place = {(cell.guard, cell.assumptions): cell for cell in cells}
-    engines = tuple(dict.fromkeys(engine for cell in cells for engine in cell.engines))
+    said = (engine for cell in cells for engine in (*cell.engines, *(cell.stuck_engines if cell.stuck else ())))
+    engines = tuple(dict.fromkeys(said))
     letters = _letters(engines)
     rows = tuple((guard, *(_cell_words(by_place.get((guard, column)), letters) for column in columns))
                  for guard in guards)  # fmt: skip
@@ -158,7 +161,12 @@ def _cell_words(cell: Cell | None, letters: dict[str, str]) -> str:
     text = _MARKS[cell.verdict]
     if cell.length is not None:
         text += f" {cell.length}{'!' if cell.shortest else ''}"
-    return f"{text} ({''.join(letters[engine] for engine in cell.engines)})" if cell.engines else text
+    text = f"{text} ({_who(cell.engines, letters)})" if cell.engines else text
+    return text if cell.stuck is None else f"{text} STUCK {cell.stuck} ({_who(cell.stuck_engines, letters)})"
+
+
+def _who(engines: Sequence[str], letters: dict[str, str]) -> str:
+    return "".join(letters[engine] for engine in engines)
 
 
 def proof_table(report: "ProofReport") -> DataTable:

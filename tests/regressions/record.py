@@ -110,6 +110,14 @@ _PADDED = Setup(
     drafts=1,
     left_out=_taken("sessions"),
 )
+_DIFFUSION = Setup(
+    (RequestSetup(1, 1, (), turns=(Turn(1, 1),)),),
+    slots=1,
+    budget=2,
+    drafts=1,
+    diffusion=1,
+    left_out=_taken("sessions"),
+)
 
 CASES = (
     _cell("0.11.0", "chunk-end", _CRASH),
@@ -207,6 +215,12 @@ CASES = (
         property=_STUCK,
         about={"profile": "0.33.0"},
         numbers=(_PADDED,),
+    ),
+    Case(
+        name="diffusion-session-0.33.0",
+        property=_STUCK,
+        about={"profile": "0.33.0"},
+        numbers=(_DIFFUSION,),
     ),
     _scope("encoder-decoder-slots-abort", "0.33.0", "encoder-decoder", "SLOTS-ADD-UP"),
     Case(

@@ -3,7 +3,11 @@
 from pathlib import Path
 
 import pytest
+from outlives.invariants.configuration import Configuration
 from outlives.invariants.subject.run import replay_on_release
+from outlives.invariants.subject.vllm_subject import VllmSubject
+from outlives.model.contract import Action
+from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup, Turn
 
 pytestmark = pytest.mark.vllm
 
@@ -19,8 +23,23 @@ HAPPENS = {
     "whole-items-0.13.0": (),
     "whole-items-stuck-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
     "whole-items-stuck-at-budget-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "whole-items-stuck-longer-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
     "withdrawn-encode-0.33.0": ("0.32.0", "0.33.0"),  # before, the chunk cap holds for a lone request too
     "withdrawn-encode-planned-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "failed-load-placeholders-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "failed-load-never-ends-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "failed-load-holds-room-0.33.0": ("0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "turn-holds-last-item-0.33.0": ("0.32.0", "0.33.0"),
+    "turn-holds-last-item-smallest-0.33.0": ("0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "turns-hold-each-other-0.33.0": ("0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "padded-over-budget-0.33.0": ("0.32.0", "0.33.0"),
+    "encoder-decoder-slots-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "encoder-decoder-slots-abort-0.33.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0", "0.33.0"),
+    "session-lost-0.32.0": ("0.19.1", "0.24.0", "0.28.0", "0.32.0"),
+    "old-output-in-new-turn-0.27.0": ("0.19.1", "0.24.0", "0.28.0"),
+    "repeated-key-0.28.0": ("0.24.0", "0.28.0"),
+    "reset-loses-output-0.20.0": ("0.19.1",),
+    "reset-rejects-anew-0.24.0": ("0.19.1", "0.24.0"),
 }
 
 
@@ -43,3 +62,29 @@ def test_a_trace_that_relaxes_an_assumption_is_not_asked(release):
     done = replay_on_release(_trace("settled-a1"), release)
     assert done.label == "not applicable"
     assert done.reason == "it relaxes A1, which a real scheduler does not"
+
+
+def test_a_session_of_a_diffusion_model_ends_the_engine(release):
+    """0.33.0 drops the last token of the turn before, which a diffusion model has computed, and asserts that it has
+    not."""
+    if release.version != "0.33.0":
+        pytest.skip("before 0.33.0 what counts as computed is kept")
+    setup = Setup(
+        (RequestSetup(1, 1, (), turns=(Turn(1, 1),)),),
+        slots=1,
+        budget=2,
+        drafts=1,
+        diffusion=1,
+        left_out=tuple(route for route in RARE_ROUTES if route != "sessions"),
+    )
+    subject = VllmSubject(release, Configuration(profile="0.33.0").world().closed)
+    subject.start(setup)
+    arrive, schedule, accept = Action.of("arrive", request="r0"), Action.of("schedule"), Action.of("accept")
+    for action in (arrive, schedule, schedule, accept, accept):
+        assert subject.take(action) is None
+    assert subject.observe().failure is None
+    subject.take(Action.of("continue_session", request="r0"))
+    failure = subject.observe().failure
+    assert failure is not None
+    assert failure.what == "AssertionError"
+    assert "_update_request_as_session" in failure.where
