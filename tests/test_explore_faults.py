@@ -128,7 +128,9 @@ def test_nothing_else_is_wrong_in_its_scope(fault: Fault) -> None:
     assert found.situations[fault.breaks] > 0
 
 
-@pytest.mark.parametrize("name", MACHINE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.campaign if runs > 500 else ()) for name, runs in MACHINE.items()]
+)
 def test_the_machine_finds_it_there(name: str) -> None:
     (fault,) = (each for each in FAULTS if each.name == name)
     settings = machine_profile("ci").changed(cases=MACHINE[name], first_only=True, shrink_replays=0)

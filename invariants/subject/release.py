@@ -4,11 +4,13 @@ Belongs here: importing vLLM (only when asked to), what the release can do, and 
 A version is never refused for its number: signatures and attributes decide.
 """
 
+import atexit
 import copy
 import inspect
 import json
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -292,6 +294,7 @@ def _plain_config() -> Any:
 def _model_folder() -> str:
     """A folder with the configuration of a tiny text model: nothing is ever loaded from it."""
     folder = Path(tempfile.mkdtemp(prefix="outlives-model-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     shape = {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",

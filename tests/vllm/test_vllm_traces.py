@@ -88,3 +88,29 @@ def test_a_session_of_a_diffusion_model_ends_the_engine(release):
     assert failure is not None
     assert failure.what == "AssertionError"
     assert "_update_request_as_session" in failure.where
+
+
+@pytest.mark.parametrize("synchronous", [0, 1])
+def test_a_padded_admission_past_the_chunk_cap(release, synchronous):
+    """One token short, padded with a draft, cut to one again: releases from 0.32.0 on assert that it was not cut."""
+    setup = Setup(
+        (RequestSetup(2, 1, ()), RequestSetup(1, 1, ())),
+        slots=1,
+        budget=2,
+        drafts=1,
+        depth=1,
+        chunk_cap=1,
+        synchronous=synchronous,
+        left_out=RARE_ROUTES,
+    )
+    subject = VllmSubject(release, Configuration(profile=release.profile).world().closed)
+    subject.start(setup)
+    for number in ("r0", "r1"):
+        assert subject.take(Action.of("arrive", request=number)) is None
+    subject.take(Action.of("resume", request="r0", kept=1))
+    failure = subject.observe().failure
+    if release.version in ("0.32.0", "0.33.0"):
+        assert failure is not None
+        assert "num_new_tokens == 1 + self.num_spec_tokens" in failure.where
+    else:
+        assert failure is None
