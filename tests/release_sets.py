@@ -73,7 +73,7 @@ RELEASE_SETS: Mapping[str, Mapping[str, Shortest]] = {
 ENDLESS: Mapping[str, tuple[str, ...]] = {
     "0.17.1": ("turns-and-resets",),
     "0.20.0": ("turns-and-resets",),
-    "0.24.0": ("reset-beside-stale",),
+    "0.24.0": ("reset-beside-stale", "reset-mid-decode"),
 }
 """Profile -> scopes that are not visited whole."""
 

@@ -77,9 +77,8 @@ def test_check_reports_the_newest_release_as_violated_by_this_set(
     assert files == set(RELEASE_SETS["0.33.0"])
 
 
-def test_the_machine_finds_of_the_newest_release_nothing_else() -> None:
+def test_the_machine_finds_the_set_of_the_newest_release() -> None:
     """One seed with the ci settings; what ten seeds find of each release is in the campaign."""
     run = run_machine(Configuration(profile="0.33.0").model(), settings=machine_profile("ci"), seed=0)
     found = {row.property for row in run.results if row.verdict is Verdict.VIOLATED}
-    assert found <= set(RELEASE_SETS["0.33.0"])
-    assert {"PROGRESS", "PLACEHOLDERS-KEPT", "SLOTS-ADD-UP", "RELEASE-ONCE"} <= found
+    assert found == set(RELEASE_SETS["0.33.0"])
