@@ -47,6 +47,11 @@ def test_every_named_scope_is_seen_whole(command: Any) -> None:
     assert set(verdicts(report).values()) == {"exhausted"}
     assert list(report["provenance"]["states of each scope"]) == [scope.name for scope in NAMED_SCOPES]
     assert all(report["routes"].values()), "each open route is taken in one of them"
+    preempting = set(report["routes"]["preempt"])
+    assert all(preempting & set(scopes) for scopes in report["routes"].values()), "and beside a preemption"
+    assert any(scope.requests == 3 for scope in NAMED_SCOPES)
+    chosen = chosen_scopes(Configuration(), [], every_number=False).values()
+    assert {state.setup.by_priority for states in chosen for state in states} == {0, 1}
     assert report["vacuous"] == []
     assert time.process_time() - begun < 15
 
