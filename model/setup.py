@@ -4,7 +4,7 @@ Belongs here: what a run is given and never changes: requests with their items, 
 scheduler behaves is in `world` and `profiles`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .contract import Argument, Choice, Range
@@ -23,7 +23,7 @@ __all__ = [
     "Setup",
     "Turn",
 ]
-__all__ += ["clamp", "key_name", "keys_of", "mode_numbers", "request_name", "request_number"]
+__all__ += ["check_scope", "clamp", "key_name", "keys_of", "mode_numbers", "request_name", "request_number"]
 
 PLAIN = "plain"
 MODE_WORDS = {"synchronous": "synchronous", "diffusion": "diffusion", "encoder-decoder": "encoder_decoder"}
@@ -34,10 +34,8 @@ RARE_ROUTES = ("reset-prefix-cache", "reset-encoder-cache", "kv-load-failure", "
 
 DRAWN = "drawn"
 """The preset that is none."""
-
 ALL_ROUTES = "all"
 PLAIN_ROUTES = "usual"
-
 NO_LIMIT = 0
 """A chunk cap or encoder budget of 0 means that there is none."""
 
@@ -319,8 +317,8 @@ class Scope(NamedTuple):
             urgency = number(f"{name}_priority") if f"{name}_priority" in table else self.priority.low
             outputs = number(f"{name}_outputs")
             count = number(f"{name}_turns") if self.turns.high > self.turns.low else self.turns.low
-            # A later turn begins where the prompt ends: an item that reaches past it would lie in two turns at once.
-            count = 1 if alone or end > max(1, prompt) else count
+            if alone or end > max(1, prompt):
+                count = 1  # a later turn begins where the prompt ends: an item that reaches past it would lie in both
             turns = tuple(_turn(f"{name}_turn{turn}", number, outputs, lengths) for turn in range(1, count))
             requests.append(RequestSetup(max(1, prompt), outputs, tuple(items), urgency, turns))
         # Room for the largest item, as far as the scope has it: a request that can never fit says nothing.
@@ -389,7 +387,9 @@ def mode_numbers(mode: str) -> dict[str, int]:
 def check_scope(scope: Scope) -> None:
     """Raise `OutOfRange` where a range is empty or below what makes sense."""
     lowest = {"length": 1, "prompt": 1, "outputs": 1, "slots": 0, "budget": 1, "depth": 1}
-    for name, span in _ranges(scope):
+    for name, span in scope._asdict().items():
+        if not isinstance(span, Range):
+            continue
         low = lowest.get(name, 0)
         if span.low < low:
             raise OutOfRange(name.replace("_", "-"), span.low, low, None)
@@ -397,10 +397,3 @@ def check_scope(scope: Scope) -> None:
             raise OutOfRange(f"the upper end of {name.replace('_', '-')}", span.high, span.low, None)
         if span.high > 1_000_000:
             raise OutOfRange(name.replace("_", "-"), span.high, low, 1_000_000)
-
-
-def _ranges(scope: Scope) -> Iterator[tuple[str, Range]]:
-    for name in Scope._fields:
-        value = getattr(scope, name)
-        if isinstance(value, Range):
-            yield name, value
