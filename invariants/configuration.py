@@ -58,8 +58,10 @@ its items after the first position."""
 _SAY_NOTHING = {
     "encoder_decoder": ("entries that requests share and that become idle", ("PLANNED-ENCODED", "IDLE-EXACT")),
     "synchronous": ("outputs that are promised", ("PLACEHOLDERS-KEPT",)),
+    "items_anywhere": ("prompts: items among outputs, which no release has, can hold each other's room", ("PROGRESS",)),
 }
-"""Mode -> what its models do not have, and the properties that are about that."""
+"""Field of the configuration -> what it leaves out, and the properties that are about that. (With items among outputs
+every guard may be stuck, since it is asked before the output's own tokens count: `outlives table` has the traces.)"""
 
 _MOST = {"requests": (1, 3), "turns": (1, 4), "items": (0, 8), "depth": (1, 8), "drafts": (0, 64)}
 """Numbers that grow the state itself, or the choices at every step: the least and the most that a run can do with."""
@@ -138,10 +140,6 @@ class Configuration:
         if self.encoder_decoder and self.items_anywhere:
             raise Contradiction("--encoder-decoder and --items-anywhere contradict: such a model reads all its items "
                                 "at the first position of the prompt. Drop one of them.")  # fmt: skip
-        if self.diffusion and self.items_anywhere:
-            raise Contradiction("--diffusion and --items-anywhere contradict: no release has items among outputs, and "
-                                "the guard is asked before a diffusion model's outputs count, so that such an item "
-                                "could be held for ever. Drop one of them.")  # fmt: skip
         if turns is not None and turns[0] > 1:
             if self.encoder_decoder:
                 raise Contradiction("--encoder-decoder and --turns of more than 1 contradict: a second turn would "
@@ -219,7 +217,7 @@ class Configuration:
         if self.numbers.get("drafts", (0, 1))[1] == 0:
             excluded.add("diffusion")  # nothing would ever be sampled
         if self.items_anywhere:
-            excluded |= {"encoder-decoder", "diffusion"}  # `_check_modes` says why
+            excluded.add("encoder-decoder")  # its items are read at the first position
         return tuple(mode for mode in DEFAULT_SCOPE.modes if mode not in excluded)
 
     def world(self) -> World:
