@@ -157,9 +157,11 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     choice = _real_subject(options)
     if choice is not None and set(engines) - {"machine"} and options.engine:
         raise Contradiction("--subject vllm: no engine but the machine can be asked of a real scheduler.")
-    beyond = [name for name in configuration.properties if name in OF_SUBJECTS]
-    if choice is None and beyond:
-        raise Contradiction(f"--property {beyond[0]} is asked of a real scheduler: give --subject vllm.")
+    if choice is None:
+        _only_of_the_model(configuration)
+        if set(engines) == {"proof"} and set(configuration.properties) - {"GATHER-AFTER-FREE"}:
+            other = next(name for name in configuration.properties if name != "GATHER-AFTER-FREE")
+            raise Contradiction(f"--property {other}: the proof is of GATHER-AFTER-FREE alone. Take another engine.")
     folder = make_folder(_out(options), "check")
     settings = settings.changed(database=folder.parent / "hypothesis")
     if choice is not None:
@@ -199,6 +201,12 @@ def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str
     return f"{place}{': ' if place else ''}{error}{kept}"
 
 
+def _only_of_the_model(configuration: Configuration) -> None:
+    beyond = [name for name in configuration.properties if name in OF_SUBJECTS]
+    if beyond:
+        raise Contradiction(f"--property {beyond[0]} is asked of a real scheduler: give check --subject vllm.")
+
+
 def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
     from .explore import Bounds
     from .explore_run import ExploreRun, explore_scopes, routes_of_scopes, show_statistics
@@ -207,6 +215,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
 
     configuration = Configuration(**_given(options))
     configuration.world()
+    _only_of_the_model(configuration)
     scopes = chosen_scopes(configuration, options.scope or ())
     memory = None if options.memory is None else options.memory * 2**20
     bounds = Bounds(states=options.states, depth=options.max_depth, memory=memory, seconds=options.seconds)

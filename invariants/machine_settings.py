@@ -78,7 +78,7 @@ MACHINE_PROFILES: Mapping[str, MachineSettings] = {
 def machine_profile(name: str) -> MachineSettings:
     """The settings of this name. Raises UnknownName."""
     if name not in MACHINE_PROFILES:
-        raise UnknownName("machine profile", name, MACHINE_PROFILES)
+        raise UnknownName("settings", name, MACHINE_PROFILES)
     return MACHINE_PROFILES[name]
 
 

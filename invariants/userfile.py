@@ -5,14 +5,17 @@ its rules do wrong in the middle of a run is the engines' to report (`BadModel`)
 """
 
 import importlib.util
+import multiprocessing
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from outlives.model.errors import BadUserFile
+
+from .interrupt import was_pressed
 
 __all__ = ["call_named", "load_named", "place_in_file"]
 
@@ -32,6 +35,7 @@ def load_named(where: str, kind: str) -> Any:
         found = path.stat()
     except (OSError, ValueError) as error:
         raise BadUserFile(f"--{kind} {where}: {path} cannot be read: {error}.") from error
+    _refuse_to_end_the_process()
     key = (str(path.resolve()), found.st_mtime_ns, found.st_size)
     module = _loaded.get(key)
     if module is None:
@@ -51,7 +55,9 @@ def call_named(where: str, kind: str, *arguments: Any) -> Any:
         raise BadUserFile(f"--{kind} {where} is {type(function).__name__}, not a function.")
     try:
         return function(*arguments)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if was_pressed():
+            raise
         raise BadUserFile(f"--{kind} {where}{_line(error, where)} raised {_words(error)}") from error
 
 
@@ -83,9 +89,22 @@ def _execute(path: Path, asked: str) -> ModuleType:
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         raise BadUserFile(f"{asked}: {path}{line} is not Python: {error.msg}.") from error
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if was_pressed():
+            raise
         raise BadUserFile(f"{asked}: {path}{_line(error, f'{path}:')} raised {_words(error)}") from error
     return module
+
+
+def _refuse_to_end_the_process() -> None:
+    """From now on `os._exit` raises: a rule that ended the process would end it without a word, and with a status of
+    its own choice. Not in a worker, whose end is noticed."""
+    if multiprocessing.parent_process() is None:
+        os._exit = _raise
+
+
+def _raise(status: int) -> NoReturn:
+    raise RuntimeError(f"os._exit({status}) was called")
 
 
 def _line(error: BaseException, where: str) -> str:

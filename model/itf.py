@@ -191,8 +191,9 @@ def parse_itf(content: bytes, where: str) -> dict[str, Any]:
             parse_constant=lambda name: _constant(name, where),
         )
     except json.JSONDecodeError as error:
+        said = error.msg.removesuffix(" at")  # the library's sentence for a string that does not end
         raise BadTrace(
-            f"{where} is no JSON, or was cut off: {error.msg} at line {error.lineno:,}, column {error.colno:,}."
+            f"{where} is no JSON, or was cut off: {said} at line {error.lineno:,}, column {error.colno:,}."
         ) from None
     except RecursionError:
         raise BadTrace(f"{where} nests objects too deeply; at most {MOST_NESTING} levels are read.") from None

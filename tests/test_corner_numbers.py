@@ -162,6 +162,22 @@ def test_each_mode_alone_is_checked_whole(options: tuple[str, ...], left_out: st
     assert ("proof" in {row["engine"] for row in report["results"]}) is (options != ("--encoder-decoder",))
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("check", "--property", "PROGRESS", "--engine", "proof"), "the proof is of GATHER-AFTER-FREE alone"),
+        (("explore", "--property", "NO-EXCEPTION"), "NO-EXCEPTION is asked of a real scheduler"),
+        (("explore", "--seconds", "0"), "the bound on seconds is 0; it must be above 0"),
+        (("check", "--settings", "none"), "unknown settings 'none'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_what_no_engine_would_answer_is_refused(arguments: tuple[str, ...], sentence: str, run: Run) -> None:
+    said = run(*arguments)
+    assert (said.status, said.out) == (2, "")
+    assert sentence in said.err
+
+
 def test_of_an_encoder_decoder_model_nothing_is_proved(run: Run) -> None:
     reason = "the proof is of decoder models, whose requests share entries"
     report = json.loads(run("check", "--encoder-decoder", "--engine", "exhaustive", "--engine", "proof", "--json").out)

@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 import worlds
+from outlives.invariants.configuration import Configuration
 from outlives.invariants.proof.lemmas import LEMMAS
 from outlives.invariants.proof.projection import changes, part_of, project, projected_items
 from outlives.invariants.proof.tie import check_step, terms_of, untied
+from outlives.invariants.proof_row import tie_row
+from outlives.invariants.verdict import Verdict
 from outlives.model import worker
 from outlives.model.contract import Action, Range, Refusal
 from outlives.model.lifetime import GUARDS
@@ -125,6 +128,25 @@ def test_every_action_ties_with_everything_open():
     taken = held_against_the_relation(20_000, seed=1)
     assert set(taken) == set(SchedulerModel(worlds.world("repaired"), EVERYTHING).action_table)
     assert min(taken.values()) >= 100, taken
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"split": True},
+        {"synchronous": True, "diffusion": True},
+        {"relax": ("A2",)},
+        {"relax": ("A2",), "policy": "fcfs"},
+        {"relax": ("A1", "A2", "A4"), "reader": "any"},
+    ],
+    ids=str,
+)
+def test_the_tie_of_a_run_holds_under_its_own_options(fields):
+    """With A2 relaxed by others that encode what was seen, and by victims; split where a shelf is emptied behind a
+    step that has read; diffusion models that go on at their last known token."""
+    configuration = Configuration(**fields)
+    row = tie_row(configuration.model(), configuration.world(), 3_000, 0, lambda _: None)
+    assert (row.verdict, row.note) == (Verdict.PASSED, "")
 
 
 @pytest.mark.campaign

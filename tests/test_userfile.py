@@ -208,3 +208,41 @@ def test_whenever_a_rule_breaks_what_was_found_before_is_kept(limit: int, run: R
     assert "RuntimeError" in said.err
     assert len(said.err.splitlines()) == 1
     assert [path for path in (tmp_path / ".outlives").glob("check-0001/*SHELF-AGREES*") if path.stat().st_size]
+
+
+LEAVES = """import os
+from dataclasses import replace
+
+
+def at_once(rules):
+    os._exit(0)
+
+
+def later(rules):
+    def advance(c, count):
+        os._exit(0)
+
+    return replace(rules, advance=advance)
+"""
+
+
+@pytest.mark.parametrize("name", ["at_once", "later"])
+@pytest.mark.parametrize(
+    "command", [("check", "--settings", "quick", "--workers", "1"), ("explore", "--scope", "chunk-end")]
+)
+def test_a_file_that_ends_the_process_does_not_end_it(
+    name: str, command: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "leaves.py"
+    path.write_text(LEAVES)
+    said = runner(capsys)(*command, "--fault", f"{path}:{name}", "--out", str(tmp_path))
+    assert said.status == 2
+    assert "RuntimeError: os._exit(0) was called" in said.err
+
+
+def test_a_file_that_interrupts_is_no_ctrl_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "pressed.py"
+    path.write_text("raise KeyboardInterrupt\n")
+    said = runner(capsys)("check", "--fault", f"{path}:fault")
+    assert said.status == 2
+    assert "pressed.py, line 1, raised KeyboardInterrupt" in said.err

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from outlives.model.errors import OutOfRange
+from outlives.model.errors import Contradiction, OutOfRange
 
 __all__ = ["Bounds", "Listener", "Meter", "Progress", "remaining", "resident_bytes", "seldom_collecting"]
 
@@ -41,7 +41,7 @@ class Bounds:
             if value is not None and value < low:
                 raise OutOfRange(f"the bound on {what}", value, low, None)
         if self.seconds is not None and not self.seconds > 0:
-            raise OutOfRange("the bound on seconds", self.seconds, 0, None)
+            raise Contradiction(f"the bound on seconds is {self.seconds:g}; it must be above 0.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -227,7 +227,8 @@ def changes(
     if had and (not has or encoded or omitted):
         yield Taken("evict", {"spared": 0})
         had = False
-    mine = part is not None and _overlaps(before, after, request, item, part)
+    # With A2 relaxed an item once seen is not looked at again: whoever has it encoded then is somebody else.
+    mine = part is not None and item not in was.seen and _overlaps(before, after, request, item, part)
     if has and not had and not mine:
         yield Taken("stranger", {"encoded": int(not omitted)})
     if part is not None:
@@ -246,6 +247,15 @@ def changes(
             yield Taken("resume", {"hit": part.start, **choices})
     elif item in now.references and item not in was.references:
         yield Taken("touch", {})
+    elif item in now.seen and item not in was.seen:
+        # And dropped in the same pass: by a failed admission, or a preemption that also takes the encode back.
+        gone = not has and not had
+        if gone:
+            yield Taken("stranger", {"encoded": 1})
+        yield Taken("touch", {})
+        yield Taken("let-go", {})
+        if gone:
+            yield Taken("evict", {"spared": 0})
     if now.status != RUNNING and was.status != RUNNING and item in was.references and item not in now.references:  # noqa: SIM102
         if not (ran and not runs):
             yield Taken("let-go", {})

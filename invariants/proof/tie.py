@@ -133,6 +133,8 @@ def _ignored(
     part = None if tracked is None else part_of(after.steps[tracked], request)
     if part is not None and part.live == 0:
         ignored |= _MARGINS
+    if tracked is not None and after.steps[tracked].executed == 1:
+        ignored |= {"flight.present"}  # it has read (`--split`): the shelf may be emptied behind it
     return ignored
 
 
