@@ -1,7 +1,7 @@
 """Writes the generated parts of the pages anew, from the code and from what the command really prints.
 
 `python docs/refresh.py` writes lists and the output of quick commands; `--slow` also runs the long ones again, which
-takes some minutes and sets their date. Belongs here: the kinds of generated blocks. A block of a page looks like
+takes ten minutes and sets their date. Names of pages after it: these alone. Belongs here: the kinds of generated blocks. A block of a page looks like
 
     <!-- begin files model -->
     ...
@@ -150,9 +150,15 @@ def refreshed(text: str, *, slow: bool = False) -> str:
 
 
 def main() -> None:
-    """Refresh every page."""
+    """Refresh every page, or those that are named."""
     slow = "--slow" in sys.argv[1:]
+    names = set(sys.argv[1:]) - {"--slow"}
+    unknown = names - {page.name for page in pages()}
+    if unknown:
+        raise SystemExit(f"no page {sorted(unknown)[0]!r}; there are {', '.join(page.name for page in pages())}.")
     for page in pages():
+        if names and page.name not in names:
+            continue
         old = page.read_text(encoding="utf-8")
         new = refreshed(old, slow=slow)
         if new != old:
