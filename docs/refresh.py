@@ -1,7 +1,8 @@
 """Writes the generated parts of the pages anew, from the code and from what the command really prints.
 
 `python docs/refresh.py` writes lists and the output of quick commands; `--slow` also runs the long ones again, which
-takes ten minutes and sets their date. Names of pages after it: these alone. Belongs here: the kinds of generated blocks. A block of a page looks like
+takes ten minutes and sets their date. Names of pages after it: these alone. Belongs here: the kinds of generated
+blocks. A block of a page looks like
 
     <!-- begin files model -->
     ...
