@@ -74,7 +74,7 @@ UNKNOWN = (
     (("check", "--scenario", "chunk"), "unknown scenario 'chunk'. Did you mean 'chunk-end'? Known: chunk-end, "),
     (("check", "--engine", "z3"), "unknown engine 'z3'. Known: machine, exhaustive, proof."),
     (("check", "--property", "progress"), "unknown property 'progress'."),
-    (("check", "--settings", "fast"), "unknown machine profile 'fast'. Known: quick, ci, nightly, debug."),
+    (("check", "--settings", "fast"), "unknown settings 'fast'. Known: quick, ci, nightly, debug."),
 )
 
 

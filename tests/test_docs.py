@@ -101,7 +101,7 @@ def test_traces_and_tests_that_are_named_exist(page: Path) -> None:
     shown = _without_output(page)
     for trace in re.findall(r"`(20\d\d-\d\d-\d\d-[\w.-]+)`", shown):
         assert (ROOT / "tests/regressions" / f"{trace}.itf.json").is_file(), trace
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").glob("test_*.py"))
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("test_*.py"))
     for test in re.findall(r"`(test_\w+)`", shown):
         assert f"def {test}(" in sources, test
     for path in re.findall(r"`((?:model|invariants|tests|docs)/[\w/.-]+)`", shown):

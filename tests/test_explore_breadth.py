@@ -9,7 +9,7 @@ import pytest
 from outlives.invariants.explore import Bounds, breadth_first
 from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Action, Refusal
-from outlives.model.errors import BadModel, OutOfRange, UnknownName
+from outlives.model.errors import BadModel, Contradiction, OutOfRange, UnknownName
 from toy_models import BrokenModel, CounterModel, FickleModel, LockModel, LockState, MutableModel, Tally, TankModel
 
 
@@ -198,7 +198,7 @@ def test_a_model_that_changes_its_state_is_named_with_the_action() -> None:
 def test_bad_bounds_and_unknown_properties_are_refused() -> None:
     with pytest.raises(OutOfRange, match="bound on states is 0"):
         Bounds(states=0)
-    with pytest.raises(OutOfRange, match="bound on seconds"):
+    with pytest.raises(Contradiction, match="the bound on seconds is 0; it must be above 0"):
         Bounds(seconds=0)
     with pytest.raises(UnknownName, match="BELOW-LIMIT"):
         breadth_first(CounterModel(faulty=False), properties=["BELOW"])
