@@ -46,8 +46,8 @@ from .known import Fingerprint, Known
 from .machine_settings import MachineSettings
 from .report.content import Run, Violation, explain
 from .scope_choice import Scopes, chosen_scopes
-from .situations import SITUATIONS, closes, routes_not_taken
-from .trace_file import write_trace
+from .situations import SITUATIONS, told_unmet, told_untaken
+from .trace_file import installed_version, write_trace
 from .verdict import Result, Trace, Verdict
 from .workers import Job, Outcome, ordered
 
@@ -288,14 +288,8 @@ def _summary(run: CheckRun, world: World) -> Run:
     not_reached: list[str] = []
     if sampled and not run.interrupted:
         ahead = run.configuration.scope().look_ahead.high > 0
-        for route in routes_not_taken(world, run.situations, look_ahead=ahead):
-            vacuous.append(f"open route {route} was never taken; close it with --without {route}, or raise --cases")
-        not_reached += _never_fired(run)
-        not_reached += [
-            f"never: {situation.phrase}"
-            for situation in SITUATIONS
-            if not run.situations.get(situation.name) and not closes(world, situation.name)
-        ]
+        vacuous += told_untaken(world, run.situations, look_ahead=ahead)
+        not_reached += [*_never_fired(run), *told_unmet(world, run.situations)]
     return Run(
         title=run.configuration.title(),
         results=tuple(run.results),
@@ -376,14 +370,8 @@ def _others(run: CheckRun) -> str:
 
 
 def _provenance(run: CheckRun, world: World) -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    shown: dict[str, Any] = {}
-    for package in ("outlives", "hypothesis", "z3-solver"):
-        try:
-            shown[package] = version(package)
-        except PackageNotFoundError:
-            shown[package] = "not installed"
+    packages = ("outlives", "hypothesis", "z3-solver")
+    shown: dict[str, Any] = {package: installed_version(package) or "not installed" for package in packages}
     scopes = {
         "states of each scope": {name: found.states for name, found in run.found.items()},
         "open routes and the scopes that take them": told_routes(routes_of_scopes(run, world), run.found),

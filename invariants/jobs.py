@@ -5,12 +5,13 @@ Which pieces a run has, and what their answers add up to, is in `check` and `exp
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from outlives.model.contract import Property
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.state import State
 from outlives.model.world import World
@@ -53,9 +54,16 @@ def user_files(configuration: Configuration) -> tuple[str, ...]:
     return tuple(name for name in named if name is not None and ".py:" in name)
 
 
-def subject_model(configuration: Configuration, world: World, *, endings: bool = False) -> SchedulerModel:
-    """The model with the properties that are judged, the situations that are counted, and, if wanted, the endings."""
-    judged = (*configuration.judged(world), *SITUATIONS)
+def subject_model(
+    configuration: Configuration,
+    world: World,
+    *,
+    endings: bool = False,
+    judged: Sequence[Property[State]] | None = None,
+) -> SchedulerModel:
+    """The model with the properties that are judged (the configuration's, unless others are given), the situations that
+    are counted, and, if wanted, the endings."""
+    judged = (*(configuration.judged(world) if judged is None else judged), *SITUATIONS)
     more = ending_properties(world, judged) if endings else ()
     return SchedulerModel(world, configuration.scope(), (*judged, *more))
 
@@ -93,11 +101,11 @@ def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
     from .machine import MachineInterrupted, run_machine
 
     world = work.configuration.world()
-    model = subject_model(work.configuration, world)
     seen_before: dict[Fingerprint, int] = {}
+    judged = work.configuration.judged(world)
     if work.known is not None:
-        judged = skipping(work.configuration.judged(world), work.known, work.configuration.scenario, seen_before)
-        model = SchedulerModel(world, work.configuration.scope(), (*judged, *SITUATIONS))
+        judged = skipping(judged, work.known, work.configuration.scenario, seen_before)
+    model = subject_model(work.configuration, world, judged=judged)
 
     def progress(at: "MachineProgress") -> None:
         tell(at.cases, at.text)

@@ -70,6 +70,7 @@ class Recorder(Generic[State]):
         self.situations: Counter[str] = Counter()
         self.bad: BadModel | None = None
         self._opening: frozenset[str] = frozenset()
+        self._offered: tuple[State, tuple[Action, ...]] | None = None
         self._weights = model.action_weights if isinstance(model, WeightedModel) else {}
         self._fair: FairJudge[State] | None = None
         self._fair_model = model if isinstance(model, FairModel) else None
@@ -106,7 +107,7 @@ class Recorder(Generic[State]):
             hash(state)
         except TypeError as error:
             self.fail("states must be hashable and immutable", state, None, error)
-        self._opening = frozenset(self._names(state)[:1])
+        self._opening = frozenset(action.name for action in self._offers(state)[:1])
         return state
 
     def take(self, before: State, action: Action, position: int) -> State | None:
@@ -146,20 +147,20 @@ class Recorder(Generic[State]):
         """The first `state` or `step` property that is false here, and which situations arose, as bits."""
         return self._judge(self._moments, before, action, after)
 
-    def _names(self, state: State) -> list[str]:
-        """The names of the actions that the model offers here, in its order."""
-        try:
-            return list(dict.fromkeys(action.name for action in self.model.actions(state)))
-        except Exception as error:
-            self.fail("actions raised", state, None, error)
+    def _offers(self, state: State, what: str = "actions raised") -> Sequence[Action]:
+        """The actions that the model offers here, in its order; those of the last state are remembered, for an action
+        that is refused there asks twice. `what` says how their failing is reported."""
+        if self._offered is None or self._offered[0] is not state:
+            try:
+                self._offered = state, tuple(self.model.actions(state))
+            except Exception as error:
+                self.fail(what, state, None, error)
+        return self._offered[1]
 
     def meant(self, state: State, action: Action, turn: int) -> Action | None:
         """Where the action is refused, one of its name that the model offers in this state, picked by `turn`; None
         where it offers none."""
-        try:
-            offered = [each for each in self.model.actions(state) if each.name == action.name]
-        except Exception as error:
-            self.fail("actions raised", state, None, error)
+        offered = [each for each in self._offers(state) if each.name == action.name]
         return offered[turn % len(offered)] if offered else None
 
     def go_on(self, state: State, position: int, turn: int, wanted: Container[str]) -> tuple[Action, State] | None:
@@ -170,12 +171,13 @@ class Recorder(Generic[State]):
         the fair run is over, runs go on only with what begins them.
         """
         kind, turn = turn % _KINDS, turn // _KINDS
+        raised = "fair_action or actions raised"
         try:
             fair = None if self._fair_model is None else self._fair_model.fair_action(state)
-            over = fair is None and self._fair_model is not None and position > 0
-            offered = list(self.model.actions(state)) if fair is None or kind >= _FAIR else []
         except Exception as error:
-            self.fail("fair_action or actions raised", state, None, error)
+            self.fail(raised, state, None, error)
+        over = fair is None and self._fair_model is not None and position > 0
+        offered = list(self._offers(state, raised)) if fair is None or kind >= _FAIR else []
         if over:
             offered = [action for action in offered if action.name in self._opening]
         elif fair is not None and kind < _FAIR + _VARIED:

@@ -134,7 +134,7 @@ def _claim(configuration: Configuration, world: World) -> str:
     }[world.reader]
     items = "items anywhere" if configuration.items_anywhere else "items inside the prompt"
     reset = "encoder-cache resets at any time" if _encoder_reset(world) else "no encoder-cache reset"
-    closed = [route for route in RARE_ROUTES[:1] + RARE_ROUTES[2:] if not world.opens(route)]
+    closed = [route for route in RARE_ROUTES if route != "reset-encoder-cache" and not world.opens(route)]
     routes = f"; {reset}{f', and no {_either(closed)}' if closed else ''}"
     return (
         f"Claim: with guard {world.guard.name} ({world.guard.formula}) no step reads an item after it was freed. One "

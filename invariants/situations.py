@@ -11,7 +11,7 @@ from outlives.model.setup import request_number
 from outlives.model.state import PAUSED, RUNNING, WAITING, State, items_of
 from outlives.model.world import ROUTES, World
 
-__all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation", "routes_not_taken"]
+__all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation", "routes_not_taken", "told_unmet", "told_untaken"]
 
 _PREFIX = "SITUATION-"
 
@@ -239,6 +239,23 @@ def routes_not_taken(world: World, met: Mapping[str, int], *, look_ahead: bool) 
         and (look_ahead or route != "look-ahead")
         and not any(met.get(name) for name in ROUTE_SITUATIONS[route])
     )
+
+
+def told_untaken(world: World, met: Mapping[str, int], *, look_ahead: bool) -> list[str]:
+    """The same in words, with what to do."""
+    return [
+        f"open route {route} was never taken; close it with --without {route}, or raise --cases"
+        for route in routes_not_taken(world, met, look_ahead=look_ahead)
+    ]
+
+
+def told_unmet(world: World, met: Mapping[str, int]) -> list[str]:
+    """The situations that did not arise, though no closed route keeps them from it, in words."""
+    return [
+        f"never: {situation.phrase}"
+        for situation in SITUATIONS
+        if not met.get(situation.name) and not closes(world, situation.name)
+    ]
 
 
 def closes(world: World, situation: str) -> bool:

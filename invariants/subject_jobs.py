@@ -31,7 +31,7 @@ from .subject.guard import BOUND, GuardedSubject, guarded_process
 from .subject.live import Observed, SubjectModel, subject_properties
 from .subject.own import SubjectChoice, closed_routes, load_release, try_out, unobserved
 from .subject.release import Release
-from .subject.run import replay_on_release
+from .subject.run import refuse_what_is_for_the_model, replay_on_release
 from .trace_file import write_trace
 from .verdict import Result, Trace
 from .workers import Partial, Tell
@@ -91,13 +91,7 @@ class SubjectFacts:
 
 def released(choice: SubjectChoice, asked: Configuration) -> tuple[Release, Configuration, SubjectFacts]:
     """The release, and the configuration as it is asked of it. Raises `NoVllm`, `BadUserFile`, `Contradiction`."""
-    for what, wanted in (
-        ("a relaxed assumption", bool(asked.relaxed)),
-        ("a fault", asked.fault is not None),
-        ("a guard of one's own", asked.guard is not None),
-    ):
-        if wanted:
-            raise Contradiction(f"{what} is for the model: the real scheduler is what it is.")
+    refuse_what_is_for_the_model(asked)
     release = load_release(choice)
     if asked.profile == "repaired":
         asked = replace(asked, profile=release.profile)

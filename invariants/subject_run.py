@@ -17,7 +17,7 @@ from .configuration import Configuration
 from .known import Known, settled
 from .machine_settings import MachineSettings
 from .report import Reporter, Run, Violation, explain
-from .situations import SITUATIONS, closes, routes_not_taken
+from .situations import SITUATIONS, told_unmet, told_untaken
 from .subject.guard import last_frame
 from .subject.live import NO_EXCEPTION
 from .subject.own import SubjectChoice
@@ -33,7 +33,7 @@ from .subject_jobs import (
     facts_job,
     replay_job,
 )
-from .trace_file import write_trace
+from .trace_file import installed_version, write_trace
 from .verdict import Result, Trace, Verdict
 from .workers import Job, Outcome, Tell, ordered
 
@@ -115,18 +115,12 @@ def _report(
             command = f"{configuration.replay_command(path)} {choice.options()}"
             violations.append(told(result.trace, world, command, (str(path),)))
     ahead = answer.scope.look_ahead.high > 0
-    vacuous, not_reached = [], []
+    vacuous: list[str] = []
+    not_reached: list[str] = []
     if not interrupted:
-        vacuous = [
-            f"open route {route} was never taken; close it with --without {route}, or raise --cases"
-            for route in routes_not_taken(world, answer.situations, look_ahead=ahead)
-        ]
+        vacuous = told_untaken(world, answer.situations, look_ahead=ahead)
         not_reached = [f"action {name} never fired" for name, times in answer.fired.items() if not times]
-        not_reached += [
-            f"never: {situation.phrase}"
-            for situation in SITUATIONS
-            if not answer.situations.get(situation.name) and not closes(world, situation.name)
-        ]
+        not_reached += told_unmet(world, answer.situations)
     asked = "" if configuration.scenario is None else f", scenario {configuration.scenario}"
     policy = "both policies" if world.policy == "both" else world.policy
     return Run(
@@ -171,14 +165,12 @@ def _not_covered(answer: SubjectAnswer, world: World) -> Iterable[str]:
 
 
 def _provenance(answer: SubjectAnswer, settings: MachineSettings, seed: int) -> dict[str, Any]:
-    from importlib.metadata import version
-
     facts = answer.facts
     performed = answer.details["actions on the real scheduler, with fair runs and ways back"]
     rate = performed / max(answer.details["seconds of the machine"], 0.1)
     situations = {each.phrase: answer.situations.get(each.name, 0) for each in SITUATIONS}
     return {
-        "outlives": version("outlives") if _installed() else "not installed",
+        "outlives": installed_version("outlives") or "not installed",
         "vllm": facts.version,
         "from": facts.root,
         "seed": seed,
@@ -187,16 +179,6 @@ def _provenance(answer: SubjectAnswer, settings: MachineSettings, seed: int) -> 
         "actions fired": dict(answer.fired),
         "situations met": situations,
     }
-
-
-def _installed() -> bool:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        version("outlives")
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 # --- a process that gave no answer ------------------------------------------------------------------------------------

@@ -4,25 +4,22 @@ Belongs here: the small setups that the exhaustive engine visits whole for a cel
 bounded checking, and the traces that are written. Cells are independent pieces of work (see `workers`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from outlives.model.profiles import PROFILES
-from outlives.model.scheduler import SchedulerModel, initial_state
-from outlives.model.setup import Item, RequestSetup, Scope, Setup, key_name, routes_left_out
-from outlives.model.state import State
+from outlives.model.setup import Item, RequestSetup, Setup, key_name, routes_left_out
 from outlives.model.world import World
 
 from .configuration import Configuration
 from .explore import Bounds, breadth_first
 from .proof.cells import COLUMNS, ENCODER_RESET, ROWS, Column, cell, routes_assumed, row_of
 from .proof.on_model import rerun, world_of
-from .properties import scheduler_properties
 from .report import Cell, Reporter
 from .report.tables import headline_table
-from .table_stuck import Stuck, judge_progress
+from .table_stuck import BegunIn, Stuck, judge_progress
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict, exit_status
 from .workers import Job, Outcome, Tell, ordered
@@ -77,26 +74,13 @@ class Judged:
         return f"{self.guard}, {self.column}, items {'anywhere' if self.anywhere else 'in the prompt'}"
 
 
-class _Table(SchedulerModel):
-    """The model, begun in the setups of the table."""
-
-    def __init__(self, world: World, anywhere: bool, routes: str, setups: Sequence[Setup] = ()) -> None:
-        gather = tuple(prop for prop in scheduler_properties(world) if prop.name == _GATHER)
-        super().__init__(world, Scope(anywhere=anywhere), gather)
-        self._setups = [setup._replace(left_out=routes_left_out(routes)) for setup in setups]
-        if not setups:
-            self._setups += TABLE_SETUPS[anywhere]
-            # The last setup has three steps in flight; the routes are taken in a smaller one.
-            self._setups.append(self._setups[0]._replace(left_out=routes_left_out(routes), drafts=1))
-
-    def initial_states(self) -> Iterable[State]:
-        return tuple(initial_state(setup) for setup in self._setups)
-
-
-def _routes(row: str) -> str:
-    """The rare routes that the exhaustive engine takes beside the usual ones. (Sessions are the proof's alone.)"""
+def _setups(row: str, anywhere: bool) -> Sequence[Setup]:
+    """The setups that the exhaustive engine visits for a cell of the row. (Sessions are the proof's alone.)"""
     routes = "reset-prefix-cache+kv-load-failure"
-    return f"{routes}+reset-encoder-cache" if row == ENCODER_RESET else routes
+    routes = f"{routes}+reset-encoder-cache" if row == ENCODER_RESET else routes
+    usual = TABLE_SETUPS[anywhere]
+    # The last setup has three steps in flight; the rare routes are taken in a smaller one.
+    return (*usual, usual[0]._replace(left_out=routes_left_out(routes), drafts=1))
 
 
 def judge_cell(work: tuple[str, int, bool]) -> Judged:
@@ -106,10 +90,10 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
     world = world_of(guard, column, PROFILES[_PROFILE])
     proved = cell(guard, column, anywhere=anywhere)
     again = rerun(proved.found, world) if proved.found is not None else None
-    exhaustive = _visited(_Table(world, anywhere, _routes(name)))
+    exhaustive = _visited(world, anywhere, _setups(name, anywhere))
     if again is not None and again.agrees and exhaustive.trace is None:
         # Bounded checking found numbers of its own: the exhaustive engine answers for them.
-        exhaustive = _visited(_Table(world, anywhere, "all", (again.steps[0].state.setup,)))
+        exhaustive = _visited(world, anywhere, [again.steps[0].state.setup._replace(left_out=())])
     traces = [] if exhaustive.trace is None else [exhaustive.trace]
     engines = []
     note = ""
@@ -149,8 +133,9 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
     )
 
 
-def _visited(model: "_Table") -> Result:
+def _visited(world: World, anywhere: bool, setups: Sequence[Setup]) -> Result:
     """The exhaustive engine's answer."""
+    model = BegunIn(world, anywhere, _GATHER, setups)
     return next(iter(breadth_first(model, bounds=Bounds(states=500_000), properties=(_GATHER,)).results()))
 
 

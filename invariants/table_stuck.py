@@ -1,10 +1,10 @@
 """Which cells of `outlives table` are stuck: the guard lets nothing go that is read, and for ever holds what is needed.
 
-Belongs here: the small setups in which progress is judged, and the two engines that judge it. A guard that never
-releases is always safe; this is its price.
+Belongs here: a model that begins in given setups, those in which progress is judged, and the two engines that judge
+it. A guard that never releases is always safe; this is its price.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from .machine import random_walk
 from .properties import scheduler_properties
 from .verdict import Trace, Verdict
 
-__all__ = ["STUCK_SETUPS", "Stuck", "judge_progress"]
+__all__ = ["STUCK_SETUPS", "BegunIn", "Stuck", "judge_progress"]
 
 _PROGRESS = "PROGRESS"
 _STEPS = 1_000
@@ -49,13 +49,13 @@ class Stuck:
     coverage: str
 
 
-class _Narrow(SchedulerModel):
-    """The model, begun in the setups above."""
+class BegunIn(SchedulerModel):
+    """The model, begun in these setups, with one property to judge."""
 
-    def __init__(self, world: World, anywhere: bool) -> None:
-        progress = tuple(prop for prop in scheduler_properties(world) if prop.name == _PROGRESS)
-        super().__init__(world, Scope(anywhere=anywhere), progress)
-        self._setups = STUCK_SETUPS[anywhere]
+    def __init__(self, world: World, anywhere: bool, name: str, setups: Sequence[Setup]) -> None:
+        judged = tuple(prop for prop in scheduler_properties(world) if prop.name == name)
+        super().__init__(world, Scope(anywhere=anywhere), judged)
+        self._setups = setups
 
     def initial_states(self) -> Iterable[State]:
         return tuple(initial_state(setup) for setup in self._setups)
@@ -63,7 +63,7 @@ class _Narrow(SchedulerModel):
 
 def judge_progress(world: World, anywhere: bool) -> Stuck:
     """Judge progress in the cell's setups: in every state, and again along a random walk."""
-    model = _Narrow(world, anywhere)
+    model = BegunIn(world, anywhere, _PROGRESS, STUCK_SETUPS[anywhere])
     found = breadth_first(model, bounds=Bounds(states=100_000), properties=(_PROGRESS,))
     exhaustive = next(iter(found.results()))
     if exhaustive.verdict not in (Verdict.VIOLATED, Verdict.EXHAUSTED):

@@ -26,7 +26,15 @@ from outlives.model.trace import MOST_TEXT, SUFFIX, Recorded, RecordedStep, setu
 from .configuration import Configuration
 from .verdict import Trace
 
-__all__ = ["describe_state", "is_user_file", "itf_path", "recorded_configuration", "trace_bytes", "write_trace"]
+__all__ = [
+    "describe_state",
+    "installed_version",
+    "is_user_file",
+    "itf_path",
+    "recorded_configuration",
+    "trace_bytes",
+    "write_trace",
+]
 
 _RENAMED = {"numbers": "scope", "without": "routes"}
 """Members of a configuration's plain form whose name in a file is another one."""
@@ -76,7 +84,7 @@ def trace_bytes(
     """
     shrink = {name: value for name, value in trace.shrink.items() if name not in _NOT_WRITTEN}
     meta: dict[str, Any] = {
-        "outlives": _outlives_version(),
+        "outlives": installed_version("outlives") or "unknown",
         "property": trace.property,
         "why": " ".join(trace.why.split())[:MOST_TEXT],
         "shortest": trace.shortest,
@@ -154,11 +162,12 @@ def _json_value(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def _outlives_version() -> str:
+def installed_version(package: str) -> str:
+    """The version of an installed package; empty where it is not installed, as in a checkout that is run as it is."""
     try:
-        return version("outlives")
-    except PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 # --- the configuration that a file names ------------------------------------------------------------------------------

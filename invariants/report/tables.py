@@ -126,7 +126,7 @@ def headline_table(cells: Sequence[Cell]) -> DataTable:
     guards = tuple(dict.fromkeys(cell.guard for cell in cells))
     columns = tuple(dict.fromkeys(cell.assumptions for cell in cells))
     by_place = {(cell.guard, cell.assumptions): cell for cell in cells}
-    said = (engine for cell in cells for engine in (*cell.engines, *(cell.stuck_engines if cell.stuck else ())))
+    said = (engine for cell in cells for engine in (*cell.engines, *(() if cell.stuck is None else cell.stuck_engines)))
     engines = tuple(dict.fromkeys(said))
     letters = _letters(engines)
     rows = tuple((guard, *(_cell_words(by_place.get((guard, column)), letters) for column in columns))

@@ -22,7 +22,7 @@ from .live import ALIKE, SubjectModel, subject_properties
 from .release import Release, installed_release
 from .vllm_subject import VllmSubject
 
-__all__ = ["Reproduction", "replay_on_release", "subject_model"]
+__all__ = ["Reproduction", "refuse_what_is_for_the_model", "replay_on_release", "subject_model"]
 
 
 def subject_model(configuration: Configuration, release: Release | None = None) -> SubjectModel:
@@ -33,13 +33,20 @@ def subject_model(configuration: Configuration, release: Release | None = None) 
     """
     release = release or installed_release()
     world = configuration.world()
-    asked = {"a relaxed assumption": bool(world.relaxed), "a fault": configuration.fault is not None}
-    asked["a guard of one's own"] = configuration.guard is not None
-    for what, wanted in asked.items():
-        if wanted:
-            raise Contradiction(f"{what} is for the model: the real scheduler is what it is.")
+    refuse_what_is_for_the_model(configuration)
     properties = subject_properties(configuration.judged(world))
     return SubjectModel(VllmSubject(release, world.closed), world, configuration.scope(), properties)
+
+
+def refuse_what_is_for_the_model(configuration: Configuration) -> None:
+    """Raise `Contradiction` where the configuration asks for what a real scheduler is not."""
+    for what, wanted in (
+        ("a relaxed assumption", bool(configuration.relaxed)),
+        ("a fault", configuration.fault is not None),
+        ("a guard of one's own", configuration.guard is not None),
+    ):
+        if wanted:
+            raise Contradiction(f"{what} is for the model: the real scheduler is what it is.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

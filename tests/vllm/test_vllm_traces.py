@@ -7,7 +7,8 @@ from outlives.invariants.configuration import Configuration
 from outlives.invariants.subject.run import replay_on_release
 from outlives.invariants.subject.vllm_subject import VllmSubject
 from outlives.model.contract import Action
-from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup, Turn
+from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup
+from outlives.model.trace import read_trace, setup_from_plain
 
 pytestmark = pytest.mark.vllm
 
@@ -69,14 +70,8 @@ def test_a_session_of_a_diffusion_model_ends_the_engine(release):
     not."""
     if release.version != "0.33.0":
         pytest.skip("before 0.33.0 what counts as computed is kept")
-    setup = Setup(
-        (RequestSetup(1, 1, (), turns=(Turn(1, 1),)),),
-        slots=1,
-        budget=2,
-        drafts=1,
-        diffusion=1,
-        left_out=tuple(route for route in RARE_ROUTES if route != "sessions"),
-    )
+    recorded = read_trace(_trace("diffusion-session-0.33.0"))
+    setup = setup_from_plain(recorded.meta["setup"], recorded.where)
     subject = VllmSubject(release, Configuration(profile="0.33.0").world().closed)
     subject.start(setup)
     arrive, schedule, accept = Action.of("arrive", request="r0"), Action.of("schedule"), Action.of("accept")
