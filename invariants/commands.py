@@ -5,11 +5,10 @@ Belongs here: from options to records (`Configuration`), the call of the engines
 
 import argparse
 import contextlib
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from outlives.model.errors import (
     BadModel,
@@ -20,6 +19,7 @@ from outlives.model.errors import (
     Unwritable,
 )
 
+from .command_options import given_of, option_names, out_folder
 from .configuration import Configuration
 from .properties import OF_SUBJECTS
 from .report import Reporter, explain, reporter_for
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["run_command"]
 
-_NUMBER_OPTIONS = (
-    "requests",
-    "turns",
-    "items",
-    "slots",
-    "drafts",
-    "depth",
-    "budget",
-    "encoder_budget",
-    "chunk_cap",
-    "look_ahead",
-)
-MOST_REQUESTS = 3
 MOST_STEPS = 100_000_000
 SUBJECTS = ("model", "vllm")
 
@@ -70,70 +57,6 @@ def _user_files(options: argparse.Namespace) -> list[str]:
     return [name for name in named if name is not None and ".py:" in name]
 
 
-# --- options ------------------------------------------------------------------------------------------------------
-
-
-def _given(options: argparse.Namespace) -> dict[str, Any]:
-    """The fields of a `Configuration` that the user typed, and no others."""
-    given: dict[str, Any] = {}
-    for name in ("profile", "guard", "fault", "reader", "policy", "scenario", "arrivals"):
-        value = getattr(options, name, None)
-        if value is not None:
-            given[name] = value
-    if getattr(options, "relax", None) is not None:
-        given["relax"] = tuple(part.strip() for part in options.relax.split(",") if part.strip())
-        if not given["relax"]:
-            raise Contradiction("--relax names no assumption; write for example --relax A1,A3.")
-    if options.without:
-        given["without"] = tuple(dict.fromkeys(options.without))
-    for name in ("items_anywhere", "split", "synchronous", "diffusion", "encoder_decoder"):
-        if getattr(options, name):
-            given[name] = True
-    if getattr(options, "property", None):
-        given["properties"] = tuple(dict.fromkeys(options.property))
-    numbers = {}
-    for name in _NUMBER_OPTIONS:
-        text = getattr(options, name)
-        if text is not None:
-            numbers[name] = _range(name, text)
-    if numbers:
-        given["numbers"] = numbers
-    return given
-
-
-def _option_names(given: dict[str, Any]) -> list[str]:
-    """The options behind these fields, as they are typed."""
-    names: list[str] = []
-    for name, value in given.items():
-        names += [f"--{number.replace('_', '-')}" for number in value] if name == "numbers" else [f"--{name}"]
-    return [name.replace("_", "-").replace("--properties", "--property") for name in names]
-
-
-def _range(name: str, text: str) -> tuple[int, int]:
-    """`4` or `2..6` as a pair."""
-    option = f"--{name.replace('_', '-')}"
-    found = re.fullmatch(r"(-?[0-9]{1,18})(?:\.\.(-?[0-9]{1,18}))?", text, re.ASCII)
-    if found is None:
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise Contradiction(f"{option} {shown!r} is neither a number nor a range LOW..HIGH.")
-    low, high = found.groups()
-    span = (int(low), int(low if high is None else high))
-    if span[1] < span[0]:
-        raise Contradiction(f"{option} {text}: the range ends below its beginning; write {span[1]}..{span[0]}.")
-    if name == "requests" and not (span[0] == span[1] and 1 <= span[0] <= MOST_REQUESTS):
-        raise OutOfRange(option, text, 1, MOST_REQUESTS)
-    return span
-
-
-def _out(options: argparse.Namespace) -> Path:
-    """The folder of `--out`, or the default one."""
-    from .folder import DEFAULT_OUT
-
-    if options.out == "":
-        raise Unwritable("--out names no folder; leave it out for .outlives.")
-    return DEFAULT_OUT if options.out is None else Path(options.out)
-
-
 # --- commands -----------------------------------------------------------------------------------------------------
 
 
@@ -147,7 +70,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     for engine in engines:
         if engine not in ENGINES:
             raise UnknownName("engine", engine, ENGINES)
-    configuration = Configuration(**_given(options))
+    configuration = Configuration(**given_of(options))
     configuration.world()
     settings = machine_profile(options.settings)
     if options.cases is not None:
@@ -162,7 +85,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         if set(engines) == {"proof"} and set(configuration.properties) - {"GATHER-AFTER-FREE"}:
             other = next(name for name in configuration.properties if name != "GATHER-AFTER-FREE")
             raise Contradiction(f"--property {other}: the proof is of GATHER-AFTER-FREE alone. Take another engine.")
-    folder = make_folder(_out(options), "check")
+    folder = make_folder(out_folder(options), "check")
     settings = settings.changed(database=folder.parent / "hypothesis")
     if choice is not None:
         from .subject_run import check_subject
@@ -213,7 +136,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
     from .folder import make_folder
     from .scope_choice import chosen_scopes
 
-    configuration = Configuration(**_given(options))
+    configuration = Configuration(**given_of(options))
     configuration.world()
     _only_of_the_model(configuration)
     scopes = chosen_scopes(configuration, options.scope or ())
@@ -226,7 +149,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
         configuration=configuration,
         scopes=scopes,
         bounds=bounds,
-        folder=make_folder(_out(options), "explore"),
+        folder=make_folder(out_folder(options), "explore"),
         checkpoint=None if options.checkpoint is None else Path(options.checkpoint),
         workers=workers,
     )
@@ -244,10 +167,10 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
-    given = _given(options)
+    given = given_of(options)
     if options.source:
         if given or options.smt2 is not None:
-            names = [*_option_names(given), *(["--smt2"] if options.smt2 is not None else [])]
+            names = [*option_names(given), *(["--smt2"] if options.smt2 is not None else [])]
             raise Contradiction(f"--source judges the files as they are; drop {', '.join(names)}.")
         from .source import prove_source
 
@@ -256,10 +179,10 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
         reporter.source(source)
         return reporter.finish(int(source.exit_status))
     kept = ("scenario", "split", "arrivals", "numbers")
-    narrowing = _option_names({name: given[name] for name in kept if name in given})
+    narrowing = option_names({name: given[name] for name in kept if name in given})
     if narrowing:
         raise Contradiction(f"the proof is for all numbers and every order of events; drop {', '.join(narrowing)}.")
-    modes = _option_names(
+    modes = option_names(
         {name: given[name] for name in ("synchronous", "diffusion", "encoder_decoder") if name in given}
     )
     if modes:
@@ -286,7 +209,7 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
 
     guards = [guard_named(name).name for name in dict.fromkeys(options.guard)] if options.guard else list(ROWS)
     workers = workers_of(options.workers)
-    folder = make_folder(_out(options), "table")
+    folder = make_folder(out_folder(options), "table")
     return judge_table(guards, folder, reporter, workers)
 
 
@@ -309,12 +232,12 @@ def _conform(options: argparse.Namespace, reporter: Reporter) -> int:
     from .conform_run import conform_subject
     from .folder import make_folder
 
-    configuration = Configuration(**_given(options))
+    configuration = Configuration(**given_of(options))
     if not 1 <= options.steps <= MOST_STEPS:
         raise OutOfRange("--steps", options.steps, 1, MOST_STEPS)
     choice = _real_subject(options)
     assert choice is not None
-    folder = make_folder(_out(options), "conform")
+    folder = make_folder(out_folder(options), "conform")
     return conform_subject(
         choice, configuration, options.release_profile, options.steps, options.seed, folder, reporter
     )
@@ -327,8 +250,8 @@ def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
     if choice is not None:
         from .subject_run import replay_on_subject
 
-        return replay_on_subject(choice, Path(options.trace), _given(options), reporter)
-    done = replay(Path(options.trace), _given(options))
+        return replay_on_subject(choice, Path(options.trace), given_of(options), reporter)
+    done = replay(Path(options.trace), given_of(options))
     if done.violations and done.configuration is not None:
         reporter.violation(
             explain(

@@ -4,6 +4,7 @@ Belongs here: records and how they are built from results and traces. Every writ
 these and nothing else.
 """
 
+import builtins
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,8 +15,10 @@ from outlives.model.state import State
 from outlives.model.world import World
 
 from ..verdict import Result, Trace, Verdict, exit_status
+from .analysis import Analysis
 from .changes import Change, changes
 from .story import Story, tell
+from .strip import Strip, strips_of
 from .telling import count_of
 
 __all__ = ["EXIT_WORDS", "Cell", "DataTable", "Line", "Run", "Violation", "explain", "setup_words"]
@@ -76,6 +79,31 @@ class Violation:
     replay: str = ""
     """The command that takes the trace again."""
     files: tuple[str, ...] = ()
+    strips: tuple[Strip, ...] = ()
+    """The token strips, by step and request; none for a model that is not ours."""
+    analysis: Analysis = field(default_factory=Analysis)
+    outcome: str = "violated"
+    """`violated`, or of a trace that is explained though it passes: `passes`."""
+    notes: tuple[str, ...] = ()
+    """What else is to be said, a sentence each: that it went otherwise than recorded, and from where on."""
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    """Where the trace comes from, as its file has it: versions, profile, guard, relaxed, scope, seed, budgets, what the
+    run covered, what never fired. Plain values by name, in the order in which they are shown."""
+    itf: str = ""
+    """The trace's file, in canonical form: what the ITF writer writes, and what the pytest file is made of."""
+
+    @builtins.property  # the field above has the name of the decorator
+    def joined(self) -> tuple[int, int] | None:
+        """The step that let the entry go (or planned no encode of it) and the step that needed it; None where the
+        story has no such pair."""
+        reads = [event.step for event in self.story.events if event.kind in ("read", "stuck", "violated")]
+        if not reads:
+            return None
+        for kinds in (("released",), ("cleared", "dropped"), ("not-encoded",), ("held",)):
+            steps = [event.step for event in self.story.events if event.kind in kinds and event.step <= reads[-1]]
+            if steps:
+                return steps[-1], reads[-1]
+        return None
 
     def shrink_words(self) -> str:
         """How it shrank, in a sentence; empty where that is not known."""
@@ -102,6 +130,11 @@ class Violation:
             "shrink": dict(self.shrink),
             "replay": self.replay,
             "files": list(self.files),
+            "outcome": self.outcome,
+            "notes": list(self.notes),
+            "strips": [each.plain() for each in self.strips],
+            "analysis": self.analysis.plain(),
+            "provenance": dict(self.provenance),
         }
 
 
@@ -144,6 +177,7 @@ def explain(
         why=trace.why,
         replay=replay,
         files=tuple(files),
+        strips=strips_of(trace, world),
     )
 
 
@@ -192,6 +226,25 @@ def _items_words(items: Sequence[Item], first: int, sign: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DataTable:
+    """A table of plain text, for any writer."""
+
+    name: str
+    """Kebab-case: the key in JSON."""
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    legend: tuple[str, ...] = ()
+    heads: tuple[str, ...] = ()
+    """Shorter column names for narrow writers; empty: the columns' own."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values: a list of rows by column."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+        return {"title": self.title, "rows": rows, "legend": list(self.legend)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A whole run: what was asked, what every engine answered, and what follows."""
 
@@ -215,6 +268,8 @@ class Run:
     """Findings that the user knows already, and that were met; None: no file of known findings was given."""
     gone: tuple[str, ...] = ()
     """Findings that the user knows, and that were not met."""
+    tables: tuple[DataTable, ...] = ()
+    """Further tables: guard x assumptions, and the grids of proofs."""
 
     @property
     def status(self) -> int:
@@ -270,22 +325,3 @@ class Cell:
             "stuck_engines": list(self.stuck_engines),
             "note": self.note,
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataTable:
-    """A table of plain text, for any writer."""
-
-    name: str
-    """Kebab-case: the key in JSON."""
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    legend: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ()
-    """Shorter column names for narrow writers; empty: the columns' own."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values: a list of rows by column."""
-        rows = [dict(zip(self.columns, row, strict=True)) for row in self.rows]
-        return {"title": self.title, "rows": rows, "legend": list(self.legend)}
