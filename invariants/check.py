@@ -27,6 +27,7 @@ from .combined import (
     unanswered,
 )
 from .configuration import Configuration
+from .explained import explained
 from .explore import Bounds, Exploration
 from .interrupt import was_pressed
 from .jobs import (
@@ -44,7 +45,7 @@ from .jobs import (
 )
 from .known import Fingerprint, Known
 from .machine_settings import MachineSettings
-from .report.content import Run, Violation, explain
+from .report.content import Run, Violation
 from .scope_choice import Scopes, chosen_scopes
 from .situations import SITUATIONS, told_unmet, told_untaken
 from .trace_file import installed_version, write_trace
@@ -293,7 +294,7 @@ def _summary(run: CheckRun, world: World) -> Run:
     return Run(
         title=run.configuration.title(),
         results=tuple(run.results),
-        violations=tuple(_violations(run, world)),
+        violations=tuple(_violations(run)),
         not_covered=_not_covered(run, world),
         not_reached=tuple(not_reached),
         vacuous=tuple(vacuous),
@@ -311,7 +312,7 @@ def _never_fired(run: CheckRun) -> list[str]:
     return [line for line in told if line.split()[1] in never]
 
 
-def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
+def _violations(run: CheckRun) -> Iterable[Violation]:
     """Each violated property once, by its shortest trace; the other engines' files are named beside it."""
     by_property: dict[str, list[tuple[str, Trace, Path]]] = {}
     for engine, trace, path in run.traces:
@@ -319,7 +320,8 @@ def _violations(run: CheckRun, world: World) -> Iterable[Violation]:
     for found in by_property.values():
         engine, trace, path = min(found, key=lambda each: len(each[1].actions))
         files = [str(other) for _, _, other in found]
-        yield explain(trace, world=world, engine=engine, replay=run.configuration.replay_command(path), files=files)
+        command = run.configuration.replay_command(path)
+        yield explained(trace, run.configuration, engine=engine, replay=command, files=files)
 
 
 def _not_covered(run: CheckRun, world: World) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from outlives.model.errors import (
 from .command_options import given_of, option_names, out_folder
 from .configuration import Configuration
 from .properties import OF_SUBJECTS
-from .report import Reporter, explain, reporter_for
+from .report import Reporter, reporter_for
 from .userfile import place_in_file
 from .workers import ended_by, workers_of
 
@@ -65,6 +65,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
     from .folder import make_folder
     from .known import read_known, settled
     from .machine_settings import machine_profile
+    from .run_record import stamped
 
     engines = tuple(dict.fromkeys(options.engine or ENGINES))
     for engine in engines:
@@ -101,7 +102,7 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         workers=workers,
         known=known,
     )
-    report = settled(check(run), known, configuration.scenario, run.seen, folder)
+    report = stamped(settled(check(run), known, configuration.scenario, run.seen, folder))
     if run.trouble is not None:
         for violation in report.violations:
             reporter.violation(violation)
@@ -134,6 +135,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
     from .explore import Bounds
     from .explore_run import ExploreRun, explore_scopes, routes_of_scopes, show_statistics
     from .folder import make_folder
+    from .run_record import stamped
     from .scope_choice import chosen_scopes
 
     configuration = Configuration(**given_of(options))
@@ -153,7 +155,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
         checkpoint=None if options.checkpoint is None else Path(options.checkpoint),
         workers=workers,
     )
-    report = explore_scopes(run, reporter)
+    report = stamped(explore_scopes(run, reporter))
     if options.stats:
         show_statistics(run, reporter)
     if run.trouble is not None:
@@ -244,6 +246,7 @@ def _conform(options: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .explained import replay_violation
     from .replay import replay
 
     choice = _real_subject(options)
@@ -253,15 +256,7 @@ def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
         return replay_on_subject(choice, Path(options.trace), given_of(options), reporter)
     done = replay(Path(options.trace), given_of(options))
     if done.violations and done.configuration is not None:
-        reporter.violation(
-            explain(
-                done.trace,
-                world=done.configuration.world(),
-                engine="replay",
-                replay=f"outlives replay {options.trace}",
-                files=(options.trace,),
-            )
-        )
+        reporter.violation(replay_violation(done, options.trace))
     reporter.say(f"{options.trace}: {done.outcome}.")
     if not done.violations:
         steps = len(done.recorded.steps) - 1

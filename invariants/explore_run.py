@@ -27,10 +27,11 @@ from .combined import (
 )
 from .configuration import Configuration
 from .endings import ENDINGS, how_runs_end
+from .explained import explained
 from .explore import Bounds, Exploration
 from .explore_stats import plain_statistics, statistics_tables
 from .jobs import ScopeWork, scope_job, subject_model, user_files, whole
-from .report import Reporter, Run, Violation, explain
+from .report import Reporter, Run, Violation
 from .report.telling import count_of
 from .scope_choice import Scopes
 from .situations import SITUATIONS, routes_not_taken
@@ -159,7 +160,7 @@ def _report(run: ExploreRun, world: World) -> Run:
     return Run(
         title=run.configuration.title(),
         results=tuple(sorted(run.rows, key=lambda row: row.verdict is Verdict.DISAGREE)),
-        violations=tuple(_violations(run, world)),
+        violations=tuple(_violations(run)),
         not_covered=(
             *stopped_scopes(run.found),
             *(f"scope {name}: {why}" for name, why in run.lost.items()),
@@ -200,10 +201,10 @@ def _open_here(run: ExploreRun, world: World, met: Mapping[str, int]) -> list[st
     return [route for route in routes if any(world.opens(route, setup) for setup in setups)]
 
 
-def _violations(run: ExploreRun, world: World) -> Iterator[Violation]:
+def _violations(run: ExploreRun) -> Iterator[Violation]:
     for trace, path in run.traces.values():
         command = run.configuration.replay_command(path)
-        yield explain(trace, world=world, engine="exhaustive", replay=command, files=[str(path)])
+        yield explained(trace, run.configuration, engine="exhaustive", replay=command, files=[str(path)])
 
 
 def show_statistics(run: ExploreRun, reporter: Reporter) -> None:

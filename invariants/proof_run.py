@@ -16,6 +16,7 @@ from outlives.model.setup import RARE_ROUTES
 from outlives.model.world import World
 
 from .configuration import Configuration
+from .explained import explained
 from .folder import DEFAULT_OUT, make_folder, new_folder
 from .proof.bounded import search
 from .proof.cells import Column
@@ -25,7 +26,7 @@ from .proof.on_model import rerun
 from .proof.reach import reach
 from .proof.theorem import ProofReport, prove
 from .properties import scheduler_properties
-from .report import EXIT_WORDS, DataTable, Reporter, explain
+from .report import EXIT_WORDS, DataTable, Reporter
 from .table_run import TABLE_SETUPS
 from .trace_file import write_trace
 from .verdict import Trace, Verdict, exit_status
@@ -217,7 +218,7 @@ def _counterexample(folder: Path, configuration: Configuration, terms: Terms, re
     )
     path = write_trace(trace, configuration, folder / f"proof-{trace.property}")
     replay = configuration.replay_command(path)
-    reporter.violation(explain(trace, world=world, engine="bounded checking", replay=replay, files=[str(path)]))
+    reporter.violation(explained(trace, configuration, engine="bounded checking", replay=replay, files=[str(path)]))
     return Verdict.VIOLATED
 
 

@@ -17,11 +17,11 @@ from typing import Any
 from outlives.model.contract import Range
 from outlives.model.describe import describe as describe_scheduler
 from outlives.model.errors import BadTrace, Contradiction, OutlivesError, Unwritable
-from outlives.model.itf import quoted
+from outlives.model.itf import itf_text, quoted
 from outlives.model.lifetime import GUARDS
 from outlives.model.setup import MODE_WORDS, Scope, Setup
 from outlives.model.state import State
-from outlives.model.trace import MOST_TEXT, SUFFIX, Recorded, RecordedStep, setup_to_plain, trace_text
+from outlives.model.trace import MOST_TEXT, SUFFIX, Recorded, RecordedStep, read_trace, setup_to_plain, trace_text
 
 from .configuration import Configuration
 from .verdict import Trace
@@ -32,6 +32,7 @@ __all__ = [
     "is_user_file",
     "itf_path",
     "recorded_configuration",
+    "rewrite_meta",
     "trace_bytes",
     "write_trace",
 ]
@@ -135,6 +136,27 @@ def write_trace(
     except (OSError, ValueError) as error:
         raise Unwritable(f"cannot write the trace to {target}: {_reason(error)}.") from error
     return target
+
+
+def rewrite_meta(path: Path, more: Mapping[str, Any]) -> None:
+    """Add members to a file's `#meta`, its own run's last word about it. The file is there, old or new, at any moment.
+
+    Raises `BadTrace` where it is no trace of ours any more, and `Unwritable`.
+    """
+    recorded = read_trace(path)
+    root = {**recorded.root, "#meta": {**recorded.meta, **_json_value(more)}}
+    try:
+        handle, partial = tempfile.mkstemp(prefix=".trace-", suffix=".partial", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(itf_text(root).encode("ascii"))
+            os.chmod(partial, 0o644)
+            os.replace(partial, path)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(partial)
+    except (OSError, ValueError) as error:
+        raise Unwritable(f"cannot write the trace to {path}: {_reason(error)}.") from error
 
 
 def _reason(error: Exception) -> str:

@@ -60,12 +60,17 @@ class Counterfactual:
     violated: bool
     """Whether the property of the trace is violated."""
     differs_at: int | None
-    """The first step after which the state is another one than in the trace; None: nowhere."""
+    """The first step after which the state is another one than in the trace, of its fair run too; None: nowhere."""
     difference: str
     """What differs there first, in words; empty where nothing does."""
-    price: int | None
-    """Slot-steps that references held beyond what they held in the trace, up to its last common step; None where
-    the steps cannot be compared (an action was refused)."""
+    price: int
+    """Slot-steps: slots of referenced entries, summed over the steps, beyond those of the trace itself."""
+
+    def first_other(self) -> str:
+        """Where it first goes another way: `first other at step 4: r0.references is item0:k0, not none`."""
+        if self.differs_at is None:
+            return "nothing differs"
+        return f"first other at step {self.differs_at}: {self.difference}"
 
     def plain(self) -> dict[str, Any]:
         """As JSON values."""
@@ -90,9 +95,10 @@ class Freedom:
         return len(self.still) == len(self.tried)
 
     def words(self) -> str:
-        """`step 3, reject: accepted is 0; any of 0 to 2 will do`."""
+        """`setup: slots 6: fails alike with 5 to 9`, `setup: depth 2: fails alike with any (tried: 1 to 6)`."""
         told = _listed(sorted({*self.still, self.value}, key=lambda each: (isinstance(each, str), each)))
-        return f"{self.name} is {self.value}; " + (f"any of {told} will do" if self.any else f"so will {told}")
+        alike = f"any (tried: {told})" if self.any else _listed(list(self.still))
+        return f"{self.name} {self.value}: fails alike with {alike}"
 
     def plain(self) -> dict[str, Any]:
         """As JSON values."""
@@ -141,7 +147,13 @@ class Analysis:
 
 
 def _listed(values: list[int | str]) -> str:
-    whole = [value for value in values if isinstance(value, int)]
-    if len(whole) == len(values) > 2 and whole == list(range(whole[0], whole[-1] + 1)):
-        return f"{whole[0]} to {whole[-1]}"
-    return ", ".join(map(str, values))
+    """Names as they are; numbers ascending, runs of them as `5 to 9`."""
+    parts: list[str] = [value for value in values if isinstance(value, str)]
+    runs: list[list[int]] = []
+    for value in sorted(value for value in values if isinstance(value, int)):
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    parts += [part for run in runs for part in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
+    return ", ".join(parts)

@@ -12,7 +12,7 @@ from outlives.model.lifetime import Counters, confirmed
 from outlives.model.setup import Item, request_name
 from outlives.model.world import World
 
-__all__ = ["Event", "Story", "confirmed_words", "count_of", "guard_words", "item_words", "window"]
+__all__ = ["Event", "Story", "confirmed_words", "count_of", "guard_words", "inequality_words", "item_words", "window"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +81,17 @@ _NAMES = re.compile(r"look-ahead|in flight|placeholders|computed|end")
 def guard_words(world: World, counters: Counters, end: int, look_ahead: int) -> str:
     """The guard, its inequality and the same with its numbers: `guard confirmed: end <= computed - placeholders, that
     is 3 <= 4 - 4`. A replaced condition has no formula: its numbers are told."""
+    guard = world.guard
+    truth = "" if world.condition(counters, end, look_ahead) else ", which is false"
+    numbers = inequality_words(world, counters, end, look_ahead)
+    if world.rules.guard is not None:
+        return f"the condition that replaces guard {guard.name}, with {numbers}{truth}"
+    told = guard.formula if numbers == guard.formula else f"{guard.formula}, that is {numbers}{truth}"
+    return f"guard {guard.name}: {told}"
+
+
+def inequality_words(world: World, counters: Counters, end: int, look_ahead: int) -> str:
+    """The guard's inequality with its numbers alone: `3 <= 4 - 4`; the formula where it has none."""
     values = {
         "end": end,
         "computed": counters.computed,
@@ -88,14 +99,9 @@ def guard_words(world: World, counters: Counters, end: int, look_ahead: int) -> 
         "in flight": counters.in_flight,
         "look-ahead": look_ahead,
     }
-    guard = world.guard
-    truth = "" if world.condition(counters, end, look_ahead) else ", which is false"
     if world.rules.guard is not None:
-        told = ", ".join(f"{name} {value}" for name, value in values.items())
-        return f"the condition that replaces guard {guard.name}, with {told}{truth}"
-    numbers = _NAMES.sub(lambda found: str(values[found.group()]), guard.formula)
-    told = guard.formula if numbers == guard.formula else f"{guard.formula}, that is {numbers}{truth}"
-    return f"guard {guard.name}: {told}"
+        return ", ".join(f"{name} {value}" for name, value in values.items())
+    return _NAMES.sub(lambda found: str(values[found.group()]), world.guard.formula)
 
 
 def confirmed_words(counters: Counters) -> str:
