@@ -179,6 +179,19 @@ def _parser() -> _Parser:
     _real_options(replay)
     _output_options(replay)
 
+    explain = _command(
+        commands,
+        "explain",
+        "say everything about a saved trace, also one changed by hand, in any format",
+        "outlives explain TRACE.itf.json --format html --open",
+    )
+    explain.add_argument("trace", metavar="TRACE")
+    explain.add_argument("--open", action="store_true", help="write the page (html) and open it in a browser")
+    _subject_options(explain)
+    _format_options(explain)
+    explain.add_argument("--out", metavar="DIR", help="folder for the documents; nothing is overwritten")
+    _output_options(explain)
+
     for name, phrase in (
         ("profiles", "what each release does, from the data that the model runs on"),
         ("properties", "what is checked"),
@@ -193,7 +206,7 @@ def _command(commands: "argparse._SubParsersAction[_Parser]", name: str, phrase:
     return commands.add_parser(
         name,
         help=phrase,
-        usage=f"%(prog)s [options]{' TRACE' if name == 'replay' else ''}",
+        usage=f"%(prog)s [options]{' TRACE' if name in ('replay', 'explain') else ''}",
         description=f"{phrase[0].upper()}{phrase[1:]}.",
         epilog=f"example: {example}    {_EXIT}",
     )
@@ -269,7 +282,18 @@ def _run_options(parser: argparse.ArgumentParser, *, seed: bool = True) -> None:
     if seed:
         parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of everything random (default 0)")
     parser.add_argument("--out", metavar="DIR", help="folder for traces (default .outlives); nothing is overwritten")
+    _format_options(parser)
     _output_options(parser)
+
+
+def _format_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        action="append",
+        metavar="NAME",
+        help="html, markdown, itf, sarif, junit or pytest, printed instead of text; with --out into files beside it; "
+        "repeatable",
+    )
 
 
 def _output_options(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import Contradiction, OutOfRange, Unwritable
+from outlives.model.errors import Contradiction, OutOfRange, UnknownName, Unwritable
 
-__all__ = ["given_of", "option_names", "out_folder"]
+__all__ = ["formats_of", "given_of", "option_names", "out_folder"]
 
 _NUMBER_OPTIONS = (
     "requests",
@@ -26,6 +26,25 @@ _NUMBER_OPTIONS = (
     "look_ahead",
 )
 MOST_REQUESTS = 3
+TERMINAL = "terminal"
+"""The format that is none of a file."""
+
+
+def formats_of(options: argparse.Namespace) -> tuple[str, ...]:
+    """The formats that were asked for; none: the terminal's. Raises `UnknownName`, and `Contradiction` where they
+    cannot all go where they would."""
+    from .report.writers import WRITERS
+
+    names = tuple(dict.fromkeys(getattr(options, "format", None) or ()))
+    for name in names:
+        if name not in (*WRITERS, TERMINAL):
+            raise UnknownName("format", name, (TERMINAL, *WRITERS))
+    names = tuple(name for name in names if name != TERMINAL)
+    if names and options.json:
+        raise Contradiction("--json and --format contradict: each decides what is printed. Drop one of them.")
+    if len(names) > 1 and options.out is None:
+        raise Contradiction(f"--format {names[0]} and {names[1]} cannot both be printed: give --out DIR for files.")
+    return names
 
 
 def given_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from outlives.model.errors import (
     Unwritable,
 )
 
-from .command_options import given_of, option_names, out_folder
+from .command_options import formats_of, given_of, option_names, out_folder
 from .configuration import Configuration
 from .properties import OF_SUBJECTS
 from .report import Reporter, reporter_for
@@ -37,7 +37,7 @@ SUBJECTS = ("model", "vllm")
 
 def run_command(options: argparse.Namespace) -> int:
     """Run the command of these options; returns the exit status. Raises `OutlivesError` for bad input."""
-    reporter = reporter_for(as_json=options.json, ascii_only=options.ascii)
+    reporter = _reporter(options)
     # Standard output holds the report alone: what a user's file prints goes to standard error.
     with contextlib.redirect_stdout(sys.stderr):
         try:
@@ -49,6 +49,23 @@ def run_command(options: argparse.Namespace) -> int:
             if not own:
                 raise  # nobody's but ours: the traceback is what a report of it needs
             raise ended_by(error, own) from error
+
+
+def _reporter(options: argparse.Namespace) -> Reporter:
+    """Who shows the answer: the terminal, `--json`, one document, or documents in files beside one of them."""
+    formats = formats_of(options)
+    usual = reporter_for(as_json=options.json, ascii_only=options.ascii)
+    if not formats or (options.command == "explain" and (options.open or options.out is not None)):
+        return usual
+    from .explained import explain_file
+    from .report.documents import DocumentReporter, FilingReporter
+
+    title = f"outlives {options.command}"
+    if options.out is None:
+        return DocumentReporter(sys.stdout, sys.stderr, formats[0], title)
+    user = {name: getattr(options, name, None) for name in ("profile", "fault")}
+    named = {name: value for name, value in user.items() if value is not None and ".py:" in value}
+    return FilingReporter(usual, formats, out_folder(options), title, lambda file: explain_file(file, named))
 
 
 def _user_files(options: argparse.Namespace) -> list[str]:
@@ -268,6 +285,12 @@ def _replay(options: argparse.Namespace, reporter: Reporter) -> int:
     return reporter.finish(done.status)
 
 
+def _explain(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .explain_run import explain_trace
+
+    return explain_trace(options, formats_of(options), reporter)
+
+
 def _profiles(_options: argparse.Namespace, reporter: Reporter) -> int:
     from .report.tables import profiles_tables
 
@@ -308,6 +331,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
     "table": _table,
     "conform": _conform,
     "replay": _replay,
+    "explain": _explain,
     "profiles": _profiles,
     "properties": _properties,
     "scenarios": _scenarios,

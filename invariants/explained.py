@@ -16,14 +16,14 @@ from outlives.model.world import World
 from .configuration import Configuration
 from .observed import observed_trace
 from .properties import OF_SUBJECTS, scheduler_properties
-from .replay import Replay, replay
+from .replay import NEVER_TESTED, Replay, replay
 from .report.analysis import Analysis
 from .report.content import Run, Violation, explain
 from .report.facts import facts_of
 from .report.story import Story
 from .report.telling import count_of
 from .run_record import provenance_of
-from .verdict import Trace
+from .verdict import Result, Trace, Verdict
 from .whatif import what_if
 
 __all__ = ["analysis_of", "explain_file", "explained", "replay_violation"]
@@ -72,13 +72,28 @@ def explain_file(path: Path | str, given: Mapping[str, Any] | None = None) -> Ru
         if seen is not None:
             return _of_subject(recorded, done, seen, name)
     violation = replay_violation(done, name)
+    rows, untested = _rows(done)
     return Run(
         title=f"{violation.property}, {done.outcome}: {_of(done)}",
-        results=done.results,
+        results=rows,
         violations=(violation,),
         configuration=_plain(done),
-        not_covered=("any run but this one",),
+        not_covered=("any run but this one", *(f"{each}: never put to the test in this run" for each in untested)),
     )
+
+
+def _rows(done: Replay) -> tuple[tuple[Result, ...], tuple[str, ...]]:
+    """The rows that say something, and the properties that this run never put to the test. Where that is the recorded
+    one, the run is vacuous."""
+    rows, untested = [], []
+    for row in done.results:
+        if row.note.startswith(NEVER_TESTED) and row.verdict is Verdict.PASSED:
+            if row.property != done.recorded.property_name:
+                untested.append(row.property)
+                continue
+            row = replace(row, verdict=Verdict.VACUOUS)
+        rows.append(row)
+    return tuple(rows), tuple(untested)
 
 
 def replay_violation(done: Replay, name: str) -> Violation:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from outlives.model.errors import BadTrace
 from outlives.model.lifetime import Counters
-from outlives.model.setup import Setup, request_number
+from outlives.model.setup import Item, Setup, request_number
 from outlives.model.state import Book, Entry, Miss, Part, Request, State, Step
 from outlives.model.trace import Recorded, setup_from_plain
 
@@ -28,7 +28,10 @@ def observed_trace(recorded: Recorded) -> Trace | None:
     """The recorded states as a trace; None where they are not described as ours are."""
     try:
         setup = setup_from_plain(recorded.meta.get("setup"), recorded.where)
-        steps = tuple(TraceStep(step.action, state_of(setup, step.values), step.refused) for step in recorded.steps)
+        extras: dict[int, tuple[Item, ...]] = {}
+        steps = tuple(
+            TraceStep(step.action, state_of(setup, step.values, extras), step.refused) for step in recorded.steps
+        )
     except (BadTrace, LookupError, TypeError, ValueError, AttributeError):
         return None
     fair_from = recorded.shrink.get("fair_from")
@@ -38,11 +41,14 @@ def observed_trace(recorded: Recorded) -> Trace | None:
     )
 
 
-def state_of(setup: Setup, values: Mapping[str, Any]) -> State:
-    """The state of this description. Raises `LookupError`, `TypeError` or `ValueError` where it is none."""
+def state_of(setup: Setup, values: Mapping[str, Any], extras: dict[int, tuple[Item, ...]] | None = None) -> State:
+    """The state of this description. `extras` are the items of later turns by request, as the states before it showed
+    them; those of a turn that has just begun are added. Raises `LookupError`, `TypeError` or `ValueError` where the
+    description is none."""
     count = len(setup.requests)
     book = values["book"]
-    requests = tuple(_request(values[f"r{number}"]) for number in range(count))
+    extras = {} if extras is None else extras
+    requests = tuple(_request(setup, number, values[f"r{number}"], extras) for number in range(count))
     return State(
         setup=setup,
         requests=requests,
@@ -63,7 +69,12 @@ def state_of(setup: Setup, values: Mapping[str, Any]) -> State:
     )
 
 
-def _request(view: Mapping[str, Any]) -> Request:
+def _request(setup: Setup, number: int, view: Mapping[str, Any], extras: dict[int, tuple[Item, ...]]) -> Request:
+    begun = setup.requests[number].turns[: view.get("turn", 0)]
+    have = extras.get(number, ())
+    if begun and len(have) < sum(len(turn.items) for turn in begun):
+        base = view["known"] - begun[-1].prompt  # where the tokens of the turn begin that has just begun
+        extras[number] = have + tuple(item._replace(start=base + item.start) for item in begun[-1].items)
     counters = Counters(
         computed=view["computed"],
         placeholders=view["placeholders"],
@@ -81,6 +92,7 @@ def _request(view: Mapping[str, Any]) -> Request:
         frames=view.get("discard", 0),
         turn=view.get("turn", 0),
         lost=view.get("lost", 0),
+        extra=extras.get(number, ()) if begun else (),
     )
 
 

@@ -37,6 +37,8 @@ from .verdict import Result, Step, Trace, Verdict, exit_status
 __all__ = ["Divergence", "Replay", "Violation", "replay", "replay_from", "replay_on", "trace_bytes", "write_trace"]
 
 _CHANGES_SHOWN = 12
+NEVER_TESTED = "never put to the test"
+"""How the note of a property begins whose situation did not arise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +287,7 @@ def _summary(
         found = judge.found.get(prop.name)
         notes = []
         if found is None and prop.name not in judge.arose:
-            notes.append(f"never put to the test: no step at which {prop.situation_phrase}")
+            notes.append(f"{NEVER_TESTED}: no step at which {prop.situation_phrase}")
         if found is not None:
             notes.append(f"violated{' again' if prop.name == first else ''} at step {found.step}")
         if prop.name == first and divergence is not None:

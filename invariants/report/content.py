@@ -270,12 +270,18 @@ class Run:
     """Findings that the user knows, and that were not met."""
     tables: tuple[DataTable, ...] = ()
     """Further tables: guard x assumptions, and the grids of proofs."""
+    notes: tuple[str, ...] = ()
+    """What else was said, a sentence each."""
+    ended_with: int | None = None
+    """The exit status, where it is not what the results add up to."""
 
     @property
     def status(self) -> int:
         """The exit status."""
         if self.interrupted:
             return 130
+        if self.ended_with is not None:
+            return self.ended_with
         verdicts = [Verdict.PASSED if result.known else result.verdict for result in self.results]
         return exit_status([*verdicts, Verdict.VACUOUS] if self.vacuous else verdicts)
 

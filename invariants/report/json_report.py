@@ -92,6 +92,10 @@ class JsonReporter:
         """Under `notes`."""
         self._object.setdefault("notes", []).append(text)
 
+    def wrote(self, path: str) -> None:
+        """Under `reports`."""
+        self._object.setdefault("reports", []).append(path)
+
     def error(self, text: str) -> None:
         """Under `error`."""
         self._object["error"] = text

@@ -1,6 +1,7 @@
 """The one way out: everything that is shown to a user passes through a `Reporter`.
 
-Belongs here: the interface, and the choice of writer. The writers are `terminal` and `json_report`.
+Belongs here: the interface, and the choice between terminal and `--json`. Reports that are documents are made by the
+reporters of `documents`.
 """
 
 import os
@@ -55,6 +56,10 @@ class Reporter(Protocol):
 
     def say(self, text: str) -> None:
         """One sentence of result."""
+        ...
+
+    def wrote(self, path: str) -> None:
+        """Where a report now is."""
         ...
 
     def error(self, text: str) -> None:

@@ -18,6 +18,7 @@ from .telling import count_of, window
 
 if TYPE_CHECKING:  # the solver takes long to load, and most reports have no proof
     from ..proof.theorem import ProofReport
+    from ..source.report import SourceReport
 
 __all__ = [
     "guards_table",
@@ -26,6 +27,7 @@ __all__ = [
     "proof_table",
     "properties_table",
     "scenarios_table",
+    "source_table",
 ]
 
 
@@ -167,6 +169,27 @@ def _cell_words(cell: Cell | None, letters: dict[str, str]) -> str:
 
 def _who(engines: Sequence[str], letters: dict[str, str]) -> str:
     return "".join(letters[engine] for engine in engines)
+
+
+def source_table(report: "SourceReport") -> DataTable:
+    """What real source files do: a row per method."""
+    implies = {True: "yes", False: "NO", None: "not judged"}
+    return DataTable(
+        name="source",
+        title="Released free conditions",
+        columns=("method", "released when", "guard", "implies confirmed", "verdict"),
+        rows=tuple(
+            (
+                f"{method.file}:{method.line}",
+                method.condition or "not known",
+                method.guard or "-",
+                implies[method.implies_confirmed],
+                str(method.verdict),
+            )
+            for method in report.methods
+        ),
+        legend=tuple(report.lines()),
+    )
 
 
 def proof_table(report: "ProofReport") -> DataTable:

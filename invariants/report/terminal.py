@@ -103,6 +103,8 @@ class TerminalReporter:
         for violation in run.violations:
             self.violation(violation)
         self.emit("", self._results(run.results))
+        if run.notes:
+            self.emit("", *(self.text(note) for note in run.notes))
         for title, listed in (
             ("Known findings, met again", run.known or ()),
             ("Known findings, not met any more: take them out of the file", run.gone),
@@ -191,6 +193,10 @@ class TerminalReporter:
     def say(self, text: str) -> None:
         """A line of its own."""
         self.emit(self.text(text))
+
+    def wrote(self, path: str) -> None:
+        """A line that is not wrapped, so that it can be copied."""
+        self._out.write(f"Report    {self.text(path).plain}\n")
 
     def error(self, text: str) -> None:
         """On standard error."""
