@@ -72,28 +72,32 @@ def explain_file(path: Path | str, given: Mapping[str, Any] | None = None) -> Ru
         if seen is not None:
             return _of_subject(recorded, done, seen, name)
     violation = replay_violation(done, name)
-    rows, untested = _rows(done)
+    rows, held, untested = _rows(done)
     return Run(
         title=f"{violation.property}, {done.outcome}: {_of(done)}",
         results=rows,
         violations=(violation,),
         configuration=_plain(done),
         not_covered=("any run but this one", *(f"{each}: never put to the test in this run" for each in untested)),
+        notes=(f"{held} of the other properties hold in this run.",) if held else (),
     )
 
 
-def _rows(done: Replay) -> tuple[tuple[Result, ...], tuple[str, ...]]:
-    """The rows that say something, and the properties that this run never put to the test. Where that is the recorded
-    one, the run is vacuous."""
-    rows, untested = [], []
+def _rows(done: Replay) -> tuple[tuple[Result, ...], int, tuple[str, ...]]:
+    """The rows of what is violated and of what was recorded, how many other properties hold, and those that this run
+    never put to the test. Where that is the recorded one, the run is vacuous."""
+    rows, held, untested = [], 0, []
     for row in done.results:
         if row.note.startswith(NEVER_TESTED) and row.verdict is Verdict.PASSED:
             if row.property != done.recorded.property_name:
                 untested.append(row.property)
                 continue
             row = replace(row, verdict=Verdict.VACUOUS)
+        elif row.verdict is Verdict.PASSED and row.property != done.recorded.property_name:
+            held += 1
+            continue
         rows.append(row)
-    return tuple(rows), tuple(untested)
+    return tuple(rows), held, tuple(untested)
 
 
 def replay_violation(done: Replay, name: str) -> Violation:

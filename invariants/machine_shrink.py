@@ -6,6 +6,7 @@ run (Hypothesis orders some shrinking by labels that differ from process to proc
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -308,6 +309,7 @@ def build_trace(
     if found is not None:
         notes |= {
             "found_length": len(found.actions),
+            "found_actions": dict(sorted(Counter(action.name for action in found.actions).items())),
             "final_length": len(witness.actions),
             "found_numbers": found.numbers(),
             "final_numbers": witness.numbers(),

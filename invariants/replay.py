@@ -341,7 +341,7 @@ def _shrink_record(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name in ("found_length", "final_length"):
         if type(told.get(name)) is int:
             yield name, told[name]
-    for name in ("found_numbers", "final_numbers"):
+    for name in ("found_numbers", "final_numbers", "found_actions"):
         numbers = told.get(name)
         if isinstance(numbers, dict) and all(type(value) in (int, str) for value in numbers.values()):
             yield name, numbers

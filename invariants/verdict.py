@@ -71,7 +71,8 @@ class Trace:
     shortest: str = "shrunk; not proved shortest"
     """The badge: `shortest possible`, or how far a shorter one was searched for."""
     shrink: Mapping[str, Any] = field(default_factory=dict)
-    """How it shrank: `found_length`, `final_length`, `found_numbers`, `final_numbers`, `seconds`, as far as known."""
+    """How it shrank: `found_length`, `found_actions` (by name), `final_length`, `found_numbers`, `final_numbers`,
+    `seconds`, as far as known."""
 
     @builtins.property  # the field above has the name of the decorator
     def actions(self) -> tuple[Action, ...]:

@@ -145,7 +145,7 @@ class _Run:
         if other.violated_at is not None:
             return f"violated at step {other.violated_at}"
         refused = other.refusals() - self.own.refusals()
-        return "passes" if refused <= 0 else f"passes, with {refused} of {len(self.actions)} steps refused"
+        return "passes" if refused <= 0 else f"passes, {refused} of {len(self.actions)} steps refused"
 
     def _difference(self, other: _Played) -> tuple[int | None, str]:
         pairs = zip(self.own.states, other.states, self.own.refused, other.refused, strict=False)

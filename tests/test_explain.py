@@ -49,7 +49,7 @@ def test_a_saved_trace_is_told_with_everything(capsys: pytest.CaptureFixture[str
         "   4   [###)%R...     item0 encoded and released; target reads [0,2)",
         "guard, r0 item0: 3 <= 3 is true",
         "violates GATHER-AFTER-FREE",
-        "passes, with 1 of 8 steps refused; first",
+        "passes, 1 of 8 steps refused; from step 4",
         "Nearest   setup: budget 3 instead of 2 passes (every step is taken)",
         "From      outlives 0.1.0; profile repaired; guard optimistic-at-output",
         "Replay    outlives replay ",
@@ -230,3 +230,18 @@ def test_a_description_that_is_none_is_no_trace(tmp_path: Path) -> None:
         root["states"][1]["book"] = "full"
 
     assert observed_trace(read_trace(edited(tmp_path, GAP, spoilt))) is None
+
+
+@pytest.mark.parametrize("path", sorted(REGRESSIONS.glob("*.itf.json")), ids=lambda path: path.name[11:-9])
+def test_every_recorded_trace_has_a_report_that_fits(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """100 columns, and two screens for a trace of up to 8 steps; the first sentence has the numbers."""
+    assert outlives("explain", path, "--ascii") in (0, 1)
+    lines = capsys.readouterr().out.splitlines()
+    files = ("Replay ", "File ")
+    assert max(len(line) for line in lines if not line.startswith(files)) <= 100
+    run = explain_file(path)
+    taken = [step for step in only(run).lines if step.number and not step.fair]
+    if len(taken) <= 8:
+        assert len(lines) <= 102
+    assert any(letter.isdigit() for letter in only(run).story.headline)
+    assert len(only(run).analysis.counterfactuals) == 7

@@ -34,6 +34,7 @@ def violated(violation: Violation, coverage: str) -> Run:
 def with_shrink(violation: Violation) -> Violation:
     shrink = {
         "found_length": 31,
+        "found_actions": {"accept": 11, "arrive": 1, "evict": 4, "schedule": 15},
         "final_length": 3,
         "found_numbers": {"slots": 9, "budget": 7},
         "final_numbers": {"slots": 4, "budget": 7},

@@ -50,8 +50,8 @@ def test_other_guards_of_a_rejected_draft() -> None:
         "retain": False,
     }
     confirmed = found["confirmed"]
-    assert confirmed.outcome == "passes, with 1 of 8 steps refused"
-    assert confirmed.first_other() == "first other at step 4: r0.references is item0:k0, not none"
+    assert confirmed.outcome == "passes, 1 of 8 steps refused"
+    assert confirmed.first_other() == "from step 4: r0.references is item0:k0, not none"
     assert {name: each.price for name, each in found.items()} == {
         "optimistic-after-advance": -3,
         "optimistic-before-advance": 6,
@@ -67,7 +67,7 @@ def test_a_stuck_request_is_followed_into_its_fair_run() -> None:
     """0.24.0 waits for the look-ahead, which the cut forbids; confirmed lets item0 go at step 3, of 5 slots."""
     found = by_guard(saved("gap-one-0.24.0"))
     assert found["confirmed"].outcome == "passes"
-    assert found["confirmed"].first_other() == "first other at step 3: r0.references is none, not item0:k0"
+    assert found["confirmed"].first_other() == "from step 3: r0.references is none, not item0:k0"
     assert found["confirmed"].price == -5
     assert found["retain"].outcome == "violated at step 1"
     assert found["retain"].first_other() == "nothing differs"

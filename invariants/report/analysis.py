@@ -43,6 +43,10 @@ class StepFacts:
     judged: Mapping[str, str] = field(default_factory=dict)
     """Property -> `holds`, `not asked` (its situation did not arise in this step) or `violated`."""
 
+    def violated(self) -> list[str]:
+        """The properties that are false there."""
+        return [name for name, state in self.judged.items() if state == "violated"]
+
     def plain(self) -> dict[str, Any]:
         """As JSON values."""
         return {"step": self.step, "guards": [each.plain() for each in self.guards], "judged": dict(self.judged)}
@@ -67,10 +71,10 @@ class Counterfactual:
     """Slot-steps: slots of referenced entries, summed over the steps, beyond those of the trace itself."""
 
     def first_other(self) -> str:
-        """Where it first goes another way: `first other at step 4: r0.references is item0:k0, not none`."""
+        """Where it first goes another way: `from step 4: r0.references is item0:k0, not none`."""
         if self.differs_at is None:
             return "nothing differs"
-        return f"first other at step {self.differs_at}: {self.difference}"
+        return f"from step {self.differs_at}: {self.difference}"
 
     def plain(self) -> dict[str, Any]:
         """As JSON values."""

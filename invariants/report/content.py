@@ -5,6 +5,7 @@ these and nothing else.
 """
 
 import builtins
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -111,6 +112,10 @@ class Violation:
         if found is None or final is None:
             return ""
         text = f"found with {count_of(found, 'action')}, shrunk to {final}"
+        gone = Counter(self.shrink.get("found_actions", {}))
+        gone.subtract(line.name for line in self.lines if not line.fair and line.number)
+        removed = ", ".join(f"{times} {name}" for name, times in sorted(gone.items()) if times > 0)
+        text += f" (without {removed})" if removed else ""
         if "seconds" in self.shrink:
             text += f" in {self.shrink['seconds']} s"
         before, after = self.shrink.get("found_numbers", {}), self.shrink.get("final_numbers", {})

@@ -109,22 +109,17 @@ def _named(item: StripItem) -> str:
 
 
 def strip_legend(strips: Sequence[Strip], *, ascii_only: bool = False) -> str:
-    """What the characters that occur mean, in one line or two."""
+    """What the characters that occur mean: `-# confirmed, ~% only computed, .o to come (#%o: of an item); ...`."""
     alphabet = _PLAIN if ascii_only else _RICH
-    computed = alphabet.outside[0] + alphabet.inside[0]
-    uncertain = alphabet.outside[1] + alphabet.inside[1]
-    ahead = alphabet.outside[2] + alphabet.inside[2]
-    parts = [
-        f"outside an item, inside: {computed[0]} {computed[1]} confirmed",
-        f"{uncertain[0]} {uncertain[1]} computed, not confirmed",
-        f"{ahead[0]} {ahead[1]} not computed",
-        "| computed",
-        ": confirmed",
-    ]
-    readers = {reader.reader for strip in strips for reader in strip.windows}
-    parts += ["[ ) read by the target"] if "target" in readers else []
-    parts += ["{ } read by the drafter"] if "draft" in readers else []
+    pairs = [outside + inside for outside, inside in zip(alphabet.outside, alphabet.inside, strict=True)]
+    zones = ", ".join(
+        f"{pair} {word}" for pair, word in zip(pairs, ("confirmed", "only computed", "to come"), strict=True)
+    )
     marks = {mark for strip in strips for item in strip.items for mark in item.marks}
+    readers = {reader.reader for strip in strips for reader in strip.windows}
+    parts = ["| computed, : confirmed"]
+    parts += ["[) target"] if "target" in readers else []
+    parts += ["{} drafter"] if "draft" in readers else []
     parts += ["R released"] if "released" in marks else []
     parts += ["E evicted"] if "evicted" in marks else []
-    return ", ".join(parts)
+    return f"{zones} ({alphabet.inside}: of an item); {', '.join(parts)}"

@@ -149,8 +149,6 @@ class TerminalReporter:
     def violation(self, violation: Violation) -> None:
         """Headline, badge, steps, because-chain, how it shrank, replay, files."""
         self.emit("", *violation_parts(self, violation))
-        if violation.replay or violation.files:
-            self._out.write("\n" if not violation.shrink_words() else "")
         if violation.replay:
             # Not wrapped: a command that is broken over two lines cannot be copied.
             self._out.write(f"Replay    {self.text(violation.replay).plain}\n")

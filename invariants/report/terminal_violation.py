@@ -58,14 +58,14 @@ def violation_parts(writer: "TerminalReporter", violation: Violation) -> list[Re
             chain.add_row(writer.text(f"  {number}."), writer.text(sentence))
         parts.append(chain)
     parts += _what_if(writer, violation.analysis)
-    if violation.notes:
-        parts += ["", *(_labelled(writer, "Note", note) for note in violation.notes)]
+    parts += [] if violation.analysis.counterfactuals else [""]
+    parts += [_labelled(writer, "Note", note) for note in violation.notes]
     shrank = violation.shrink_words()
     if shrank:
-        parts += ["", _labelled(writer, "Shrunk", shrank)]
+        parts.append(_labelled(writer, "Shrunk", shrank))
     if violation.provenance:
         told = "; ".join(f"{name} {value}" for name, value in violation.provenance.items() if name in _FROM)
-        parts += ["", _labelled(writer, "From", told)]
+        parts.append(_labelled(writer, "From", told))
     return parts
 
 
@@ -84,7 +84,7 @@ def _strips(writer: "TerminalReporter", violation: Violation) -> list[Renderable
         table.add_row(writer.text(str(strip.step)), Text(line), writer.text(marks_words(strip)))
     hidden = len(strips) - len(kept)
     legend = strip_legend(kept, ascii_only=writer.plain)
-    legend += f"; {count_of(hidden, 'step')} that changed nothing here left out" if hidden else ""
+    legend += f"; {count_of(hidden, 'step')} without a change left out" if hidden else ""
     return [table, Padding(writer.text(legend, "dim"), (0, 0, 0, 2), expand=False), ""]
 
 
@@ -119,15 +119,14 @@ def _what_if(writer: "TerminalReporter", analysis: Analysis) -> list[RenderableT
             told = each.outcome if each.own else f"{each.outcome}; {each.first_other()}"
             table.add_row(writer.text(names), writer.text(told, "red" if each.violated else "green"),
                           writer.text(price))  # fmt: skip
-        parts += ["", table]
+        parts += ["", table, ""]
     if analysis.neighbour is not None:
-        parts += ["", _labelled(writer, "Nearest", analysis.neighbour.words())]
+        parts.append(_labelled(writer, "Nearest", analysis.neighbour.words()))
     free = [each.name.removeprefix("setup: ") for each in analysis.freedoms if each.any]
     if free:
         told = f"every value that was tried fails alike: {', '.join(free)}"
-        parts += ["", _labelled(writer, "Any", told)]
-    if analysis.notes:
-        parts += ["", *(_labelled(writer, "Note", note) for note in analysis.notes)]
+        parts.append(_labelled(writer, "Any", told))
+    parts += [_labelled(writer, "Note", note) for note in analysis.notes]
     return parts
 
 
@@ -154,6 +153,7 @@ def _labelled(writer: "TerminalReporter", label: str, text: str) -> Table:
 def _steps(writer: "TerminalReporter", violation: Violation) -> Table:
     lines = violation.lines
     facts = {each.step: each for each in violation.analysis.facts}
+    told: set[str] = set()
     table = writer.grid(("step", "action", "what changed"))
     table.columns[0].justify = "right"
     table.columns[1].max_width = 36
@@ -168,22 +168,24 @@ def _steps(writer: "TerminalReporter", violation: Violation) -> Table:
             fair = True
             table.add_row("", "", writer.text("from here on the environment leaves the requests alone", "italic"))
         table.add_row(writer.text(str(line.number)), writer.text(line.action, "bold"),
-                      _changed(writer, line, facts.get(line.number)))  # fmt: skip
+                      _changed(writer, line, facts.get(line.number), told))  # fmt: skip
     return table
 
 
-def _changed(writer: "TerminalReporter", line: Line, facts: StepFacts | None) -> RenderableType:
+def _changed(writer: "TerminalReporter", line: Line, facts: StepFacts | None, told: set[str]) -> RenderableType:
+    """`told` are the properties that an earlier step violated already; those of this step are added."""
     if line.refused is not None:
         return writer.text(f"refused: {line.refused}", "yellow")
     if not line.changes:
         return writer.text("" if line.number == 0 else "nothing", "dim")
-    told = [writer.text(change.words()) for change in line.changes]
-    kept = [each.plain.replace(" ", KEPT_SPACE) if len(each) <= _KEPT_TOGETHER else each.plain for each in told]
+    moved = [writer.text(change.words()) for change in line.changes]
+    kept = [each.plain.replace(" ", KEPT_SPACE) if len(each) <= _KEPT_TOGETHER else each.plain for each in moved]
     text = Text(", ".join(kept))
     if facts is not None:
         for guard in facts.guards:
             text.append(f"\nguard, {writer.text(guard.words()).plain}", "italic")
-        for name, state in facts.judged.items():
-            if state == "violated":
+        for name in facts.violated():
+            if name not in told:
+                told.add(name)
                 text.append(f"\nviolates {writer.text(name).plain}", "bold red")
     return text
