@@ -61,6 +61,10 @@ class MachineSettings:
             if not low <= value <= high:
                 raise OutOfRange(what, value, low, high)
 
+    def words(self) -> str:
+        """The budgets of a run: `1,500 runs of up to 40 actions, 20,000 tries of shrinking`."""
+        return f"{self.cases:,} runs of up to {self.steps} actions, {self.shrink_replays:,} tries of shrinking"
+
     def changed(self, **changes: object) -> "MachineSettings":
         """The same settings with some fields replaced."""
         return replace(self, **changes)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ between two runs of the same question: no clock, no path outside the run.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from platform import python_version
 from typing import Any
 
 from outlives.model.errors import OutlivesError
@@ -25,7 +26,9 @@ def record_of(run: Run) -> dict[str, Any]:
     """What is kept of a run: versions, seed and settings, what was covered, what fired and what never did."""
     plain = {name: value for name, value in run.provenance.items() if isinstance(value, int | str) and name != "from"}
     fired = run.provenance.get("actions fired", {})
-    record: dict[str, Any] = {"title": run.title, **plain}
+    record: dict[str, Any] = {"title": run.title, "python": python_version(), **plain}
+    if run.budgets:
+        record["budgets"] = run.budgets
     record["covered"] = [f"{row.property}, {row.engine}: {row.verdict}, {row.coverage}" for row in run.results]
     if fired:
         record["fired"] = dict(fired)
@@ -74,7 +77,7 @@ def provenance_of(meta: Mapping[str, Any]) -> dict[str, Any]:
     subject = meta.get("subject")
     if isinstance(subject, dict):
         shown["vllm"] = subject.get("vllm")
-    shown |= {name: run.get(name) for name in ("hypothesis", "z3-solver", "cvc5")}
+    shown |= {name: run.get(name) for name in ("python", "hypothesis", "z3-solver", "cvc5")}
     shown |= {name: meta.get(name) for name in ("profile", "guard")}
     relaxed = meta.get("relaxed")
     if isinstance(relaxed, list):
@@ -83,9 +86,19 @@ def provenance_of(meta: Mapping[str, Any]) -> dict[str, Any]:
     routes = meta.get("routes")
     if isinstance(routes, dict) and isinstance(routes.get("closed"), list):
         shown["closed routes"] = ", ".join(map(str, routes["closed"])) or "none"
-    shown |= {name: run.get(name) for name in ("seed", "settings")}
+    shown["scope"] = _scope(meta.get("scope"))
+    shown |= {name: run.get(name) for name in ("seed", "settings", "budgets")}
     shown |= dict(_lists(run))
     return {name: value for name, value in shown.items() if isinstance(value, int | str) and value != ""}
+
+
+def _scope(numbers: Any) -> str:
+    """The ranges that were asked for: `slots 2 to 6, depth 1`; what is not named had its default."""
+    if not isinstance(numbers, dict):
+        return ""
+    spans = [(name, span) for name, span in numbers.items() if isinstance(span, list) and len(span) == 2]
+    told = (f"{name.replace('_', '-')} {low if low == high else f'{low} to {high}'}" for name, (low, high) in spans)
+    return ", ".join(told) or "the default numbers"
 
 
 def _lists(run: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -80,7 +80,7 @@ def test_only_what_is_asked_is_judged_and_the_rest_is_said(run: Run) -> None:
 
 
 def test_a_scope_too_large_says_how_far_it_got_and_what_is_left(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("outlives.invariants.check._SCOPE_STATES", {"ci": 50})
+    monkeypatch.setattr("outlives.invariants.check.SCOPE_STATES", {"ci": 50})
     done = run("check", "--scenario", "gap-one", "--engine", "exhaustive", "--json")
     assert done.status == 3
     (line,) = [line for line in done.object["not_covered"] if line.startswith("scope ")]

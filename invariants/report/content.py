@@ -266,6 +266,8 @@ class Run:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Versions, seed, budgets, seconds: plain values."""
+    budgets: str = ""
+    """How much was to be tried, in words; goes into the traces, where a reader of one asks for it."""
     out: str = ""
     """The folder with the files of the run."""
     interrupted: bool = False
