@@ -16,14 +16,14 @@ from .report import DataTable, Reporter, Run, Violation
 from .subject.conform import Conformance
 from .subject.guard import last_frame
 from .subject.own import SubjectChoice
-from .subject_jobs import FRAMES, ConformAnswer, ConformWork, about, conform_job
+from .subject_jobs import FRAMES, ON_AND_OFF, ConformAnswer, ConformWork, about, conform_job
 from .subject_run import apart, facts_plain, told
 from .trace_file import write_trace
 from .verdict import Result, Verdict
 
 __all__ = ["SITUATIONS", "conform_subject"]
 
-SITUATIONS = ("rejection", "in-pass preemption", "eviction", "resume", "abort", "preempt")
+SITUATIONS = ("rejection", "in-pass preemption", "eviction", "resume", "abort", "preempt", "prefix hit")
 """What has to have happened in a run before its steps say much."""
 
 
@@ -110,14 +110,16 @@ def _report(answer: ConformAnswer, choice: SubjectChoice, folder: Path, *, inter
         ),
         vacuous=tuple(never),
         configuration={} if first is None else first.plain(),
-        provenance={"vllm": facts.version, "from": facts.root},
+        provenance={"vllm": facts.version, "from": facts.root, "prefix caching": facts.prefix_caching},
         out=str(folder),
         interrupted=interrupted,
     )
 
 
 def _impossible(answer: ConformAnswer, name: str) -> bool:
-    """Whether the numbers leave it out: without drafts nothing is rejected."""
+    """Whether the numbers leave it out: without drafts nothing is rejected, without a cache nothing is found."""
+    if name == "prefix hit":
+        return answer.facts.prefix_caching != ON_AND_OFF
     drafts = next(iter(answer.configurations.values())).scope().drafts
     return name == "rejection" and drafts.high == 0
 
@@ -139,5 +141,7 @@ def _row(policy: str, record: Conformance) -> Result:
 def _violation(answer: ConformAnswer, policy: str, choice: SubjectChoice, folder: Path) -> Violation:
     record, configuration = answer.records[policy], answer.configurations[policy]
     trace: Any = record.trace
-    path = write_trace(trace, configuration, folder / f"conform-{policy}", about=about(answer.facts, choice))
+    path = write_trace(
+        trace, configuration, folder / f"conform-{policy}", about=about(answer.facts, choice, record.caching)
+    )
     return told(trace, configuration.world(), f"outlives replay {path} {choice.options()}", (str(path),))

@@ -64,5 +64,6 @@ def _real_rows(facts: "SubjectFacts") -> list[tuple[str, str, str, str]]:
     rows = [("vllm", facts.version, _REAL, f"read as {facts.read_as()}")]
     rows += [(f"vllm, {how}", facts.version, name, "ok") for how, name in facts.classes.items()]
     rows += [(f"vllm, route {route}", facts.version, "-", why) for route, why in facts.closed.items()]
+    rows.append(("vllm, prefix caching", facts.version, "-", facts.prefix_caching))
     rows += [("vllm, not observed", facts.version, "-", each) for each in facts.unobserved]
     return rows

@@ -9,8 +9,9 @@ from dataclasses import replace
 from outlives.model.contract import ActionTable, Choice, Range
 from outlives.model.errors import BadTrace, UnknownName
 from outlives.model.itf import quoted
+from outlives.model.offers import HIT
 from outlives.model.scheduler import SchedulerModel
-from outlives.model.setup import MODE_WORDS, Setup
+from outlives.model.setup import MODE_WORDS, Setup, request_name
 from outlives.model.trace import Recorded
 from outlives.model.world import ASSUMPTIONS, Switches, World
 
@@ -47,7 +48,8 @@ def check_scope(recorded: Recorded, configuration: Configuration, world: World, 
 
 
 def vocabulary(world: World, setup: Setup) -> ActionTable:
-    """Every action with every argument that it can have under any assumption and route, for the setup's requests."""
+    """Every action with every argument that it can have under any assumption and route, for the setup's requests; and
+    what a real prefix cache may have answered."""
     scope = (
         Configuration()
         .scope()
@@ -60,6 +62,8 @@ def vocabulary(world: World, setup: Setup) -> ActionTable:
         )
         for name, arguments in SchedulerModel(free, scope).action_table.items():
             table.setdefault(name, {}).update(arguments)
+    for name in ("schedule", "resume"):
+        table[name].update({f"{HIT}{request_name(number)}": Range(0, 1) for number in range(len(setup.requests))})
     return table
 
 

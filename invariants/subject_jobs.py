@@ -28,8 +28,9 @@ from .replay import Violation
 from .situations import SITUATIONS, is_situation
 from .subject.conform import Conformance, PairModel, conform
 from .subject.guard import BOUND, GuardedSubject, guarded_process
-from .subject.live import Observed, SubjectModel, subject_properties
+from .subject.live import CACHING, SubjectModel, on_or_off, subject_properties
 from .subject.own import SubjectChoice, closed_routes, load_release, try_out, unobserved
+from .subject.plain import caches, model_side, plain_trace
 from .subject.release import Release
 from .subject.run import refuse_what_is_for_the_model, replay_on_release
 from .trace_file import write_trace
@@ -59,6 +60,8 @@ __all__ = [
 FRAMES = "last-frames.txt"
 """Where a crash or a hang that ends the process leaves its frames, in the run's folder."""
 SYNCHRONOUS = "synchronous"
+ON_AND_OFF = "on and off, drawn for each run"
+"""Of prefix caching."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class SubjectFacts:
     unobserved: tuple[str, ...]
     closed: Mapping[str, str]
     """Routes that could not be taken -> why."""
+    prefix_caching: str
+    """In which runs the release's own prefix cache is on."""
 
     def title(self) -> str:
         """The subject in a few words."""
@@ -116,6 +121,7 @@ def released(choice: SubjectChoice, asked: Configuration) -> tuple[Release, Conf
         own=choice.scheduler_cls is not None,
         unobserved=unobserved(release, trial),
         closed=closed,
+        prefix_caching=ON_AND_OFF if trial.caches_prefixes else "off: this release takes no block hasher",
     )
     return release, asked, facts
 
@@ -209,7 +215,7 @@ def check_job(work: CheckWork, tell: Tell) -> SubjectAnswer | Partial:
             tell(at.cases, at.text)
 
         def keep(trace: Trace, path: Path) -> None:
-            write_trace(plain_trace(trace), configuration, path, about=about(facts, work.choice))
+            write_trace(plain_trace(trace), configuration, path, about=about(facts, work.choice, caches(trace)))
 
         def answer(run: "MachineRun") -> SubjectAnswer:
             return SubjectAnswer(
@@ -232,6 +238,7 @@ def check_job(work: CheckWork, tell: Tell) -> SubjectAnswer | Partial:
                     "seconds to load": round(loaded, 1),
                     "seconds of the machine": round(run.seconds, 1),
                     "times brought back to a state": model.replays,
+                    "prefixes found by the release's own cache": model.hits,
                     "times KV blocks ran short unasked": subject.blocks.short,
                     "hangs": subject.hung,
                 },
@@ -259,18 +266,10 @@ def _judged(configuration: Configuration, world: World) -> tuple[Property[State]
     return tuple(prop for prop in asked if not names or prop.name in names)
 
 
-def about(facts: SubjectFacts, choice: SubjectChoice) -> Mapping[str, Any]:
-    """What a trace file says of the scheduler that it is of."""
-    return {"subject": {"vllm": facts.version, "classes": dict(facts.classes), "options": choice.options()}}
-
-
-def plain_trace(trace: Trace) -> Trace:
-    """The trace without the way to each of its states, which is long and of no use elsewhere."""
-    steps = [
-        replace(step, state=Observed.of(step.state, step.state.failure)) if isinstance(step.state, Observed) else step
-        for step in trace.steps
-    ]
-    return replace(trace, steps=tuple(steps))
+def about(facts: SubjectFacts, choice: SubjectChoice, caching: bool) -> Mapping[str, Any]:
+    """What a trace file says of the scheduler that it is of, and of its prefix cache."""
+    said = {"vllm": facts.version, "classes": dict(facts.classes), "options": choice.options()}
+    return {"subject": {**said, CACHING: on_or_off(caching)}}
 
 
 # --- conform ----------------------------------------------------------------------------------------------------------
@@ -316,7 +315,7 @@ def conform_job(work: ConformWork, tell: Tell) -> ConformAnswer | Partial:
                 pair = PairModel(subject, world, scope_of(each, facts), items_known=release.items_known)
                 record = conform(pair, work.steps, work.seed, tell=partial(_tell_on, tell, len(records) * work.steps))
                 if record.trace is not None:
-                    record.trace = _model_side(record.trace)
+                    record.trace = model_side(record.trace)
                 records[policy] = record
         except KeyboardInterrupt:
             return Partial(ConformAnswer(facts=facts, configurations=configurations, records=records))
@@ -325,12 +324,6 @@ def conform_job(work: ConformWork, tell: Tell) -> ConformAnswer | Partial:
 
 def _tell_on(tell: Tell, done: int, steps: int) -> None:
     tell(done + steps)
-
-
-def _model_side(trace: Trace) -> Trace:
-    """The model's states of a trace of pairs: a trace file that replays on the model and on the release."""
-    steps = [replace(step, state=step.state.model) for step in trace.steps]
-    return replace(trace, steps=tuple(steps))
 
 
 # --- replay and doctor ------------------------------------------------------------------------------------------------
@@ -353,6 +346,8 @@ class ReplayAnswer:
     facts: SubjectFacts
     label: str
     reason: str
+    caching: bool
+    """Whether the run has a prefix cache of its own, as it had where it was recorded."""
     recorded: str
     """The property that it was recorded as."""
     actions: int
@@ -372,6 +367,7 @@ def replay_job(work: ReplayWork, _tell: Tell) -> ReplayAnswer:
             facts=facts,
             label=done.label,
             reason=done.reason,
+            caching=done.caching,
             recorded=recorded.property_name,
             actions=len(recorded.steps) - 1,
             violations=() if replay is None else replay.violations,

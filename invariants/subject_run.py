@@ -19,8 +19,9 @@ from .machine_settings import MachineSettings
 from .report import Reporter, Run, Violation, explain
 from .situations import SITUATIONS, told_unmet, told_untaken
 from .subject.guard import last_frame
-from .subject.live import NO_EXCEPTION
+from .subject.live import CACHING, NO_EXCEPTION, on_or_off
 from .subject.own import SubjectChoice
+from .subject.plain import caches
 from .subject_jobs import (
     FRAMES,
     CheckWork,
@@ -90,6 +91,7 @@ def facts_plain(facts: SubjectFacts) -> dict[str, Any]:
         "profile": facts.profile,
         "exact": facts.exact,
         "root": facts.root,
+        CACHING: facts.prefix_caching,
         "not_observed": list(facts.unobserved),
         "closed": dict(facts.closed),
     }
@@ -110,7 +112,10 @@ def _report(
     for result in answer.results:
         if result.trace is not None:
             path = write_trace(
-                result.trace, configuration, folder / f"machine-{result.property}", about=about(facts, choice)
+                result.trace,
+                configuration,
+                folder / f"machine-{result.property}",
+                about=about(facts, choice, caches(result.trace)),
             )
             command = f"{configuration.replay_command(path)} {choice.options()}"
             violations.append(told(result.trace, world, command, (str(path),)))
@@ -175,6 +180,7 @@ def _provenance(answer: SubjectAnswer, settings: MachineSettings, seed: int) -> 
         "from": facts.root,
         "seed": seed,
         "settings": settings.name,
+        "prefix caching": facts.prefix_caching,
         "the machine": {**answer.details, "of these per second": round(rate)},
         "actions fired": dict(answer.fired),
         "situations met": situations,
@@ -270,13 +276,16 @@ def replay_on_subject(choice: SubjectChoice, path: Path, given: dict[str, Any], 
         return reporter.finish(2)
     facts = answer.facts
     reporter.data("subject", facts_plain(facts))
-    reporter.data("replay", {"label": answer.label, "recorded": answer.recorded, "reason": answer.reason})
+    caching = on_or_off(answer.caching)
+    reporter.data(
+        "replay", {"label": answer.label, "recorded": answer.recorded, "reason": answer.reason, CACHING: caching}
+    )
     if answer.label == "not applicable":
         raise Contradiction(f"{path} cannot be asked of {facts.title()}: {answer.reason}.")
     if answer.violations and answer.trace is not None:
         world = Configuration(profile=facts.profile).world()
         reporter.violation(told(answer.trace, world, f"outlives replay {path} {choice.options()}", (str(path),)))
-    reporter.say(f"{path}: {answer.label} on {facts.title()}.")
+    reporter.say(f"{path}: {answer.label} on {facts.title()}, prefix caching {caching}.")
     others = [each for each in answer.violations if each.property != answer.recorded]
     if answer.label == "not reproduced":
         what = "another property is violated" if others else "nothing is violated"

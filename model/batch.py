@@ -11,7 +11,7 @@ Every pass that changes anything sends its step, be it empty: an empty one carri
 pipeline as in the engine, which waits for the oldest output after it. A pass that would change nothing is refused.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .book import find
@@ -32,6 +32,10 @@ __all__ = [
     "preempt_between",
     "run_pass",
 ]
+
+
+NO_HITS: Mapping[int, int] = {}
+"""No prefix is found for anybody."""
 
 
 class _Share(NamedTuple):
@@ -79,16 +83,22 @@ class _Pass:
 
 
 def run_pass(
-    world: World, state: State, short_at: int | None, first: int | None, kept: int, omit: str | None
+    world: World,
+    state: State,
+    short_at: int | None = None,
+    first: int | None = None,
+    hits: Mapping[int, int] = NO_HITS,
+    omit: str | None = None,
 ) -> State | Refusal:
-    """One pass. KV blocks run short at request `short_at`; `first` is admitted before all others, `kept` positions of
-    its prefix being in the KV cache; `omit` is a planned encode that the environment leaves out (A4 relaxed)."""
+    """One pass. KV blocks run short at request `short_at`; `first` is admitted before all others; `hits` are the
+    positions of a request's prefix that are found in the KV cache, should it be admitted (0 where it has none there);
+    `omit` is a planned encode that the environment leaves out (A4 relaxed)."""
     if len(state.steps) >= state.setup.depth:
         return Refusal("pipeline-full")
     work = _Pass(world, state)
     _serve_running(work, short_at)
     if not work.preempted:
-        _admit_waiting(work, short_at, first, kept)
+        _admit_waiting(work, short_at, first, hits)
     after = _dispatch(work, omit)
     empty = not work.shares and not after.steps[-1].drop
     if empty and after._replace(steps=state.steps) == state:
@@ -153,7 +163,7 @@ def _skips_next(work: _Pass, victim: int, number: int) -> int:
     return int(work.world.switches.victim_skips_next == 1 and before and victim not in work.shares)
 
 
-def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: int) -> None:
+def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, hits: Mapping[int, int]) -> None:
     world, setup = work.world, work.state.setup
     queue = list(work.waiting)
     if setup.by_priority == 1:
@@ -169,7 +179,7 @@ def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, kept: i
         request = work.requests[number]
         if world.switches.isolate_stale == 1 and request.counters.stale > 0 and request.drop == 0:
             continue
-        counters = world.rules.admit(request.counters, kept if number == first else 0)
+        counters = world.rules.admit(request.counters, hits.get(number, 0))
         count = _padded(work, counters)
         if count > work.token_budget and count > counters.known - counters.computed:
             return
@@ -341,7 +351,8 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
                 extra=request.extra,
             )
         )
-        request = request._replace(counters=counters, drafts=request.drafts if number in work.admitted else 0, rebase=0)
+        drafts = request.drafts if number in work.admitted else 0
+        request = request._replace(counters=counters, drafts=drafts, decoding=0, rebase=0)
         if sampled == 1 and not victim:
             # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves;
             # without it they come with the output.

@@ -1,6 +1,7 @@
 """Which actions are worth trying in a state, with which arguments; and the ranges from which arguments are drawn.
 
-Belongs here: what the explorer enumerates (`offered`) and what the machine's rules are generated from (`table_of`).
+Belongs here: what the explorer enumerates (`offered`), what the machine's rules are generated from (`table_of`), and
+which prefixes an action says are found (`hits_of`).
 What an action does, and when it is refused, is in `scheduler`.
 """
 
@@ -10,13 +11,17 @@ from types import MappingProxyType
 from .batch import most_drafts, run_pass
 from .contract import Action, Choice, Range, Refusal
 from .routes import failing_part, has_more_turns
-from .setup import Scope, request_name
+from .setup import Scope, clamp, request_name, request_number
 from .state import ABSENT, PAUSED, RUNNING, WAITING, State
 from .world import World
 
-__all__ = ["NONE", "WEIGHTS", "offered", "table_of"]
+__all__ = ["HIT", "NONE", "WEIGHTS", "hits_of", "offered", "table_of"]
 
 NONE = "none"
+
+HIT = "hit_"
+"""Arguments of a pass that begin so, `hit_r0`, are what a real prefix cache answered when that request was looked up.
+No engine draws them: they stand in traces of a scheduler that has one."""
 
 WEIGHTS: Mapping[str, int] = MappingProxyType(
     {
@@ -100,7 +105,7 @@ def _served(world: World, state: State) -> list[int]:
     """The requests to which a pass comes that is short of nothing, in order: up to the one at which blocks run short a
     pass goes the same way, so at any other they cannot."""
     try:
-        after = run_pass(world, state, None, None, 0, None)
+        after = run_pass(world, state)
     except Exception:  # of a user's rule: the pass itself, which is offered, says where and why
         return []
     if isinstance(after, Refusal):
@@ -178,3 +183,16 @@ def _longest(scope: Scope) -> int:
     spans = [span.high for name, span in table.items() if isinstance(span, Range) and name.startswith("r0_")]
     base = scope.base or {}
     return max(sum(spans), sum(number for name, number in base.items() if name.startswith("r0_")))
+
+
+def hits_of(state: State, action: Action, first: int | None = None) -> Mapping[int, int]:
+    """How many positions of whose prefix the action says are found: `kept` of the request `first`, and what a real
+    prefix cache answered. Never a request's last token, and nothing for encoder-decoder models."""
+    hits = {} if first is None else {first: action.get("kept", 0)}
+    for name, value in action.arguments:
+        number = request_number(name[len(HIT) :], len(state.requests)) if name.startswith(HIT) else None
+        if number is not None:
+            hits[number] = value
+    if state.setup.encoder_decoder == 1:
+        return {}
+    return {number: clamp(hit, 0, state.requests[number].counters.known - 1) for number, hit in hits.items()}

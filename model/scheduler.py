@@ -14,7 +14,8 @@ came first: there the two are not the same.
 
 The environment is arbitrary: strangers (requests outside the model) take slots (`occupy`), push idle entries out
 (`evict`) and take KV blocks in a pass of their own (`preempt`); blocks run short in a pass (`schedule`'s `short_at`);
-prefix-cache hits of any length come and go (`resume`'s `kept`).
+prefix-cache hits of any length come and go (`resume`'s `kept`; in traces of a scheduler with a prefix cache of its own
+`hit_r0`, for any request that a pass looks up).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
 from .lifetime import Counters, confirmed
-from .offers import NONE, WEIGHTS, offered, table_of
+from .offers import NONE, WEIGHTS, hits_of, offered, table_of
 from .output import finish_request, process, stop, with_request
 from .routes import continue_session, failing_part, has_more_turns, reset_encoder_cache, reset_prefix_cache
 from .setup import Item, Scope, Setup, clamp, request_name, request_number
@@ -213,16 +214,13 @@ class SchedulerModel:
         short_at = None
         if self.world.opens("preempt", state.setup):
             short_at = request_number(action.get("short_at", NONE), len(state.requests))
-        return run_pass(self.world, state, short_at, None, 0, self._omit(action))
+        return run_pass(self.world, state, short_at, None, hits_of(state, action), self._omit(action))
 
     def _resume(self, state: State, action: Action) -> State | Refusal:
         number = self._subject(state, action)
         if number is None or state.requests[number].status != WAITING:
             return Refusal("not-waiting")
-        kept = clamp(action.get("kept", 0), 0, state.requests[number].counters.known - 1)
-        if state.setup.encoder_decoder == 1:
-            kept = 0  # no prefix is cached for these models
-        return run_pass(self.world, state, None, number, kept, self._omit(action))
+        return run_pass(self.world, state, None, number, hits_of(state, action, number), self._omit(action))
 
     def _omit(self, action: Action) -> str | None:
         omit = action.get("omit", NONE) if "A4" in self.world.relaxed else NONE

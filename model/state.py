@@ -29,7 +29,7 @@ class Request(NamedTuple):
     drafts: int = 0
     """Draft tokens attached to its next decode step."""
     decoding: int = 0
-    """1 once a step of this admission was dispatched that samples: only then may it carry drafts."""
+    """1 where the last dispatched step of this admission samples: only then may the next one carry drafts."""
     references: tuple[int, ...] = ()
     """Numbers of its items whose entries it references, ascending."""
     drop: int = 0

@@ -18,6 +18,7 @@ from outlives.model.errors import UnknownName
 from outlives.model.setup import Item, RequestSetup, Scope, Setup
 from outlives.model.state import WAITING, Entry
 from worlds import FixedModel, refusal, run, world
+from worlds import action as action_of
 
 
 def asks(prompt: int, *items: tuple[int, int, str], outputs: int = 1, priority: int = 0) -> RequestSetup:
@@ -43,6 +44,21 @@ def test_two_requests_reference_one_entry_and_one_encode_serves_both() -> None:
     assert state.steps[0].encode == ("k0",)
     assert state.book.entries == (Entry("k0", 2, (0, 1)),)
     assert [request.references for request in state.requests] == [(0,), (0,)]
+
+
+def test_a_prefix_cache_answers_for_everybody_who_is_admitted_in_the_pass() -> None:
+    """What a real cache found (`hit_r1`), in the place of what a run asks for: never the last token."""
+    asked = asks(6, (1, 3, "k0"))
+    model = model_of("0.32.0", asked, asked, asks(6, (1, 3, "k1")), budget=20)
+    arrived = (*BOTH, "arrive(request=r2)")
+    before = run(model, *arrived)
+    for text, parts in (
+        ("schedule(hit_r1=4, hit_r2=1)", [(0, 0, 6), (1, 4, 2), (2, 1, 5)]),
+        ("resume(request=r1, kept=2, hit_r1=3, hit_r0=9)", [(1, 3, 3), (0, 5, 1), (2, 0, 6)]),
+    ):
+        after = run(model, *arrived, text)
+        assert [(part.request, part.start, part.tokens) for part in after.steps[0].parts] == parts
+        assert not list(untied(model.world, before, action_of(text), after))
 
 
 def test_the_entry_is_idle_only_when_both_have_released_it() -> None:

@@ -189,9 +189,7 @@ def _push(terms: Terms, run: Run) -> Next:  # noqa: ARG001
     flight = run.life.flight
     slot = Slot(flight, run.planned, run.loading)
     run = run._replace(life=run.life._replace(flight=landed()), used=run.used + 1, planned=0, loading=0)
-    if flight.sampled == 1:
-        run = run._replace(decoding=1)
-    return _placed(run, slot)
+    return _placed(run._replace(decoding=flight.sampled), slot)
 
 
 def _placed(run: Run, slot: Slot) -> Run:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from outlives.model.contract import Action, Argument, Property, Range, Refusal
+from outlives.model.contract import Action, Argument, Choice, Property, Range, Refusal
 from outlives.model.describe import describe
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import Scope, Setup, request_name
@@ -29,8 +29,9 @@ from outlives.model.world import World
 
 from ..machine_shrink import Witness, cut_to_failure, shrunk_trace
 from ..verdict import Trace
-from .live import ALIKE, Observed, SubjectModel
+from .live import ALIKE, CACHING, Observed, SubjectModel, on_or_off, with_hits
 from .subject import Failure, Subject
+from .vllm_routes import SHARED_BLOCK
 
 __all__ = ["ALIKE", "Conformance", "Difference", "Pair", "PairModel", "conform", "differences"]
 
@@ -165,11 +166,21 @@ class PairModel(SchedulerModel):
 
     def initial_state(self, arguments: Mapping[str, Argument]) -> Any:
         """Both at the start of the setup with these numbers."""
-        return self.begin(super().initial_state(arguments).setup)
+        numbers = self.settled(arguments)
+        return self.begin(super().initial_state(numbers).setup, caching=numbers.get(CACHING) == on_or_off(True))
 
-    def begin(self, setup: Setup) -> Pair:
-        """Both at the start of this setup."""
-        return self._pair(initial_state(setup), self.real.begin(setup))
+    def settled(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """As the real scheduler's."""
+        return self.real.settled(arguments)
+
+    @property
+    def setup_table(self) -> Mapping[str, Range | Choice]:
+        """The numbers of a run, those of the real scheduler alone among them."""
+        return self.real.setup_table
+
+    def begin(self, setup: Setup, *, caching: bool = False) -> Pair:
+        """Both at the start of this setup; the release with a prefix cache of its own or without."""
+        return self._pair(initial_state(setup), self.real.begin(setup, caching=caching))
 
     def within(self, state: Any) -> bool:
         """Nothing is compared after the first difference, nor on a dead engine."""
@@ -186,11 +197,14 @@ class PairModel(SchedulerModel):
         return _FairView(self).fair_action(state.model)
 
     def next_state(self, state: Any, action: Action) -> Any:
-        """Both take the action."""
+        """Both take the action. What a prefix cache of the release's own answered in it, the model is told."""
         if not self.within(state):
             return Refusal("over")
-        model = super().next_state(state.model, action)
         real = self.real.next_state(state.real, action)
+        if isinstance(real, Refusal) and real.reason == SHARED_BLOCK:
+            return real
+        told = with_hits(action, self.real.last_hits) if state.real.caching else action
+        model = super().next_state(state.model, told)
         if isinstance(model, Refusal) or isinstance(real, Refusal):
             mine = model.reason if isinstance(model, Refusal) else "taken"
             theirs = real.reason if isinstance(real, Refusal) else "taken"
@@ -245,6 +259,8 @@ class Conformance:
     trace: Trace | None = None
     """The first difference, shrunk; None: there was none."""
     differs: tuple[Difference, ...] = ()
+    caching: bool = False
+    """The release has a prefix cache of its own in that trace."""
 
 
 def conform(
@@ -289,6 +305,7 @@ def conform(
             if small is not None:
                 record.trace = shrunk_trace(model, ALIKE, small, shrink, found)
                 record.differs = record.trace.steps[-1].state.differs
+                record.caching = record.trace.steps[0].state.real.caching
             else:
                 record.differs = state.differs
             break
@@ -328,6 +345,8 @@ def _draw(span: Any, choose: random.Random) -> Argument:
 def _happened(before: Pair, action: Action, after: Pair) -> set[str]:
     """The situations after which conformance is counted."""
     met = set()
+    if any(hit > 0 for _, hit in after.real.hits):
+        met.add("prefix hit")
     if action.name == "reject":
         met.add("rejection")
     if action.name in ("abort", "resume", "preempt"):

@@ -1,8 +1,8 @@
 """The environment of a live scheduler: KV blocks, prefixes, and requests outside the model.
 
 Belongs here: what stands between the scheduler and its KV-cache manager, so that shortage and prefix hits are the
-run's choice; the stranger who wants room in the encoder cache; and
-request objects as a front end would send them.
+run's choice, or the prefix cache's answer is seen; the stranger who wants room in the encoder cache; and request
+objects as a front end would send them.
 """
 
 from collections.abc import Mapping
@@ -18,44 +18,47 @@ from .twin import request_of
 __all__ = ["ANY_TOKEN", "Blocks", "Stranger", "make_request", "record_slots"]
 
 ANY_TOKEN = 7
-"""Which tokens are computed makes no difference to a scheduler, as long as none of them is a stop token."""
+"""Which tokens are computed makes no difference to a scheduler, as long as none of them is a stop token. That all are
+the same makes every prefix a common one, up to the first item that two requests do not share."""
 
 
 class Blocks:
-    """KV blocks as the run chooses: shortage once at one request, and a prefix found for another."""
+    """KV blocks as the run chooses: shortage once at one request. What is found of a prefix is the run's choice too,
+    unless the manager has a prefix cache (`caching`): then it is the cache's own answer, which is written down."""
 
-    def __init__(self, manager: Any) -> None:
+    def __init__(self, manager: Any, *, caching: bool) -> None:
         self.short_at: str | None = None
         """The id of the request at which blocks run short; None once they have."""
-        self.kept: tuple[str, int] | None = None
-        """The id of a request, and how many positions of its prefix are found."""
+        self.answers: dict[int, int] = {}
+        """What the prefix cache answered since `look_up_anew`: request -> positions that it found."""
         self.short = 0
         """How often blocks ran short without having been asked to."""
-        self._found = False
-        """The prefix was looked up and found in this pass: a request that holds blocks is not looked up."""
+        self.caching = caching
+        self._chosen: Mapping[int, int] = {}
+        self._found: set[int] = set()
+        """Whose chosen prefix was looked up in this pass: a request that holds blocks is not looked up."""
         self._allocate = manager.allocate_slots
         self._look_up = manager.get_computed_blocks
         manager.allocate_slots = self.allocate_slots
         manager.get_computed_blocks = self.get_computed_blocks
 
-    def find(self, name: str, kept: int) -> None:
-        """In the next pass, `kept` positions of this request's prefix are found."""
-        self.kept, self._found = (name, kept), False
-
-    def find_nothing(self) -> None:
-        """No prefix is found."""
-        self.kept, self._found = None, False
+    def look_up_anew(self, chosen: Mapping[int, int]) -> None:
+        """A pass begins. Without a prefix cache, `chosen` says of which requests how many positions are found."""
+        self.answers = {}
+        self._chosen = {} if self.caching else {number: kept for number, kept in chosen.items() if kept > 0}
+        self._found = set()
 
     def allocate_slots(self, request: Any, num_new_tokens: int, *rest: Any, **named: Any) -> Any:
         """In the place of the manager's own."""
         if request.request_id == self.short_at:
             self.short_at = None
             return None
-        if self.kept is not None and self._found and request.request_id == self.kept[0]:
-            self._found = False
+        if self._found and request_of(request.request_id) in self._found:
+            number = request_of(request.request_id)
+            self._found.discard(number)
             # No block was really found: the prefix gets blocks of its own, as if it were computed now.
             named["num_new_computed_tokens"] = 0
-            num_new_tokens += self.kept[1]
+            num_new_tokens += self._chosen[number]
         blocks = self._allocate(request, num_new_tokens, *rest, **named)
         self.short += blocks is None
         return blocks
@@ -63,9 +66,12 @@ class Blocks:
     def get_computed_blocks(self, request: Any, *rest: Any, **named: Any) -> Any:
         """In the place of the manager's own."""
         found = self._look_up(request, *rest, **named)
-        if self.kept is not None and request.request_id == self.kept[0]:
-            self._found = True
-            return (found[0], self.kept[1], *found[2:])
+        number = request_of(request.request_id)
+        if self.caching:
+            self.answers[number] = found[1]
+        elif number in self._chosen:
+            self._found.add(number)
+            return (found[0], self._chosen[number], *found[2:])
         return found
 
 
@@ -110,8 +116,10 @@ def make_request(
     outputs: int,
     items: tuple[Item, ...],
     resumable: bool,
+    *,
+    hasher: Any = None,
 ) -> Any:
-    """A request object, as the front end would send it."""
+    """A request object, as the front end would send it. `hasher` makes the names of its blocks in a prefix cache."""
     cross = setup.encoder_decoder == 1
     features = [
         accepted(
@@ -136,4 +144,5 @@ def make_request(
         priority=asked.priority if setup.by_priority == 1 else 0,
         arrival_time=float(number),
         resumable=resumable,
+        block_hasher=hasher,
     )

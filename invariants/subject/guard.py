@@ -63,11 +63,11 @@ class GuardedSubject(VllmSubject):
             faulthandler.disable()  # whoever was imported since may have put a handler of its own in its place
             faulthandler.enable(_Watch.file)
 
-    def start(self, setup: Setup) -> Observation:
+    def start(self, setup: Setup, *, caching: bool = False) -> Observation:
         """Begin anew, within the bound. Raises what the scheduler's constructor raises."""
         self._set(self.bound)
         try:
-            return super().start(setup)
+            return super().start(setup, caching=caching)
         finally:
             self._set(0)
 

@@ -31,7 +31,7 @@ class Ledger:
     def __init__(self, given: tuple[int, ...], *, encoder_decoder: bool = False) -> None:
         self.flights: list[Flight] = []
         self.decoding: set[int] = set()
-        """Requests of which a step of the present admission was dispatched that samples."""
+        """Requests whose last dispatched step of the present admission samples."""
         self.held: set[int] = set()
         """Sessions that went on with the blocks they hold, and wait: nothing is loaded when they are admitted."""
         self._given = given
@@ -80,8 +80,7 @@ class Ledger:
                 self.decoding.discard(number)
                 first = 2 if number in self.held else 1
                 self.held.discard(number)
-            if sampled == 1:
-                self.decoding.add(number)
+            (self.decoding.add if sampled == 1 else self.decoding.discard)(number)
             live = sum(
                 each.promised for step in self.steps for each in step.parts if each.request == number and each.live == 1
             )

@@ -14,14 +14,29 @@ from typing import Any
 
 from outlives.model.contract import Action, Argument, Choice, Property, Range, Refusal
 from outlives.model.errors import BadModel
+from outlives.model.offers import HIT
 from outlives.model.scheduler import SchedulerModel
-from outlives.model.setup import Scope, Setup
+from outlives.model.setup import Scope, Setup, request_name
 from outlives.model.state import State
 from outlives.model.world import World
 
 from .subject import Failure, Subject
 
-__all__ = ["ALIKE", "NO_EXCEPTION", "Observed", "SubjectModel", "subject_properties"]
+__all__ = [
+    "ALIKE",
+    "CACHING",
+    "NO_EXCEPTION",
+    "Observed",
+    "SubjectModel",
+    "on_or_off",
+    "subject_properties",
+    "with_hits",
+]
+
+CACHING = "prefix_caching"
+"""The number of a run, beside those of its setup, that switches the subject's own prefix cache `on` or `off`."""
+_CACHED = "+prefix-caching"
+"""What a preset with prefix caching on has behind its name."""
 
 
 class Observed(State):
@@ -30,8 +45,12 @@ class Observed(State):
     origin: "Observed | None"
     action: Action | None
     failure: Failure | None
-    known: tuple[Action, "Observed | Refusal"] | None
-    """The last answer of `next_state` here: engines often ask twice."""
+    hits: tuple[tuple[int, int], ...]
+    """What the subject's own prefix cache answered in the action."""
+    caching: bool
+    """The run has such a cache."""
+    known: tuple[Action, "Observed | Refusal", tuple[tuple[int, int], ...]] | None
+    """The last answer of `next_state` here, with what the cache answered: engines often ask twice."""
 
     @classmethod
     def of(
@@ -40,10 +59,14 @@ class Observed(State):
         failure: Failure | None = None,
         origin: "Observed | None" = None,
         action: Action | None = None,
+        *,
+        hits: tuple[tuple[int, int], ...] = (),
+        caching: bool = False,
     ) -> "Observed":
         """The observation as a state."""
         made = cls._make(state)
         made.origin, made.action, made.failure, made.known = origin, action, failure, None
+        made.hits, made.caching = hits, caching
         return made
 
     def history(self) -> list[Action]:
@@ -65,6 +88,21 @@ class Observed(State):
 
     def __hash__(self) -> int:
         return tuple.__hash__(self)
+
+
+def on_or_off(caching: bool) -> str:
+    """The value of `CACHING`."""
+    return "on" if caching else "off"
+
+
+def with_hits(action: Action, hits: Iterable[tuple[int, int]]) -> Action:
+    """The action of a run whose prefixes are found by the subject's own cache, as the model and a trace have it: what
+    the cache found, in the place of what was asked for."""
+    if action.name not in ("schedule", "resume"):
+        return action
+    asked = [(name, value) for name, value in action.arguments if name != "kept" and not name.startswith(HIT)]
+    found = [(f"{HIT}{request_name(number)}", hit) for number, hit in hits if hit > 0]
+    return Action(action.name, (*asked, *found))
 
 
 def _failure(state: State) -> Failure | None:
@@ -133,7 +171,17 @@ class SubjectModel(SchedulerModel):
         """How often the subject was brought back to a state by its history."""
         self.performed = 0
         """Actions that the subject took, or refused: those of runs, of fair runs, and of ways back to a state."""
-        self._table = super().setup_table
+        self.hits = 0
+        """How often the subject's own prefix cache found something."""
+        self.last_hits: tuple[tuple[int, int], ...] = ()
+        """What it answered in the last action, refused ones too."""
+        self._table = dict(super().setup_table)
+        if subject.caches_prefixes:
+            self._table[CACHING] = Choice(("off", "off", "on"))
+            presets = self._table.get("preset")
+            if isinstance(presets, Choice):  # a run that begins with one has no number of its own
+                cached = tuple(f"{name}{_CACHED}" for name, _ in scope.presets)
+                self._table["preset"] = Choice((*presets.names, *presets.names[len(cached) :], *cached))
         self._at: Observed | None = None
 
     @property
@@ -141,17 +189,27 @@ class SubjectModel(SchedulerModel):
         """As the model's, which is made anew whenever it is asked for."""
         return self._table
 
+    def settled(self, arguments: Mapping[str, Argument]) -> Mapping[str, Argument]:
+        """As the model's, with or without prefix caching as drawn, or as the name of a preset has it."""
+        preset = str(arguments.get("preset", ""))
+        settled = super().settled({**arguments, "preset": preset.removesuffix(_CACHED)} if preset else arguments)
+        if CACHING not in self._table:
+            return settled
+        cached = preset.endswith(_CACHED)
+        return {**settled, CACHING: on_or_off(cached or arguments.get(CACHING) == "on")}
+
     def initial_states(self) -> Iterable[State]:
         """The start of the scope's lowest numbers."""
         return (self.initial_state({}),)
 
     def initial_state(self, arguments: Mapping[str, Argument]) -> State:
         """The start of the setup with these numbers."""
-        return self.begin(super().initial_state(arguments).setup)
+        numbers = self.settled(arguments)
+        return self.begin(super().initial_state(numbers).setup, caching=numbers.get(CACHING) == "on")
 
-    def begin(self, setup: Setup) -> Observed:
-        """The start of this setup."""
-        self._at = Observed.of(self.subject.start(setup).state)
+    def begin(self, setup: Setup, *, caching: bool = False) -> Observed:
+        """The start of this setup, with or without a prefix cache of the subject's own."""
+        self._at = Observed.of(self.subject.start(setup, caching=caching).state, caching=caching)
         return self._at
 
     def within(self, state: State) -> bool:
@@ -165,28 +223,34 @@ class SubjectModel(SchedulerModel):
         if not self.within(state):
             return Refusal("engine-dead")
         if state.known is not None and state.known[0] == action:
+            self.last_hits = state.known[2]
             return state.known[1]
         if self._at is not state:
             self._bring_to(state)
         answer: Observed | Refusal
         self.performed += 1
         refusal = self.subject.take(action)
+        seen = self.subject.observe()
         if refusal is not None:
             answer = refusal
         else:
-            seen = self.subject.observe()
-            answer = self._at = Observed.of(seen.state, seen.failure, state, action)
-        state.known = action, answer
+            answer = self._at = Observed.of(
+                seen.state, seen.failure, state, action, hits=seen.hits, caching=state.caching
+            )
+        self.last_hits = seen.hits
+        self.hits += sum(hit > 0 for _, hit in seen.hits)
+        state.known = action, answer, seen.hits
         return answer
 
     def _bring_to(self, state: Observed) -> None:
         self.replays += 1
-        self.subject.start(state.setup)
+        self.subject.start(state.setup, caching=state.caching)
         for action in state.history():
             self.performed += 1
             refusal = self.subject.take(action)
             if refusal is not None:
                 raise BadModel(f"the subject refused {action} ({refusal.reason}), which it took before.")
-        if Observed.of(*self.subject.observe()) != state:
+        seen = self.subject.observe()
+        if Observed.of(seen.state, seen.failure) != state:
             raise BadModel("the same actions led the subject to another state than before.")
         self._at = state

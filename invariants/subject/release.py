@@ -51,6 +51,8 @@ class Release:
     """The `VllmConfig`; each scheduler gets a copy."""
     kv_config: Callable[[int], Any]
     classes: dict[str, Any] = field(default_factory=dict)
+    hasher: Any = None
+    """Makes the names of a request's blocks in the prefix cache; None where prefix caching cannot be switched on."""
     packages: tuple[Path, ...] = ()
     """Further folders or files whose frames are the scheduler's own: where a user's class is defined."""
 
@@ -82,9 +84,10 @@ class Release:
             return "resumable" in _parameters(request)
         return True
 
-    def scheduler(self, setup: Setup) -> Any:
-        """A new scheduler with these numbers. What it has no option for is set on the object: the look-ahead, the
-        drafts, the encoder budget, the encoder cache, what kind of model it schedules."""
+    def scheduler(self, setup: Setup, *, caching: bool = False) -> Any:
+        """A new scheduler with these numbers, and with or without prefix caching. What it has no option for is set on
+        the object: the look-ahead, the drafts, the encoder budget, the encoder cache, what kind of model it schedules.
+        """
         config = copy.copy(self.config)
         config.scheduler_config = options = copy.copy(self.config.scheduler_config)
         options.policy = "priority" if setup.by_priority == 1 else "fcfs"
@@ -92,7 +95,7 @@ class Release:
         options.long_prefill_token_threshold = setup.chunk_cap
         options.max_num_seqs = max(_MOST_RUNNING, options.max_num_seqs)
         config.cache_config = cache_options = copy.copy(self.config.cache_config)
-        cache_options.block_size, cache_options.enable_prefix_caching = BLOCK, False
+        cache_options.block_size, cache_options.enable_prefix_caching = BLOCK, caching
         cache_options.num_gpu_blocks = cache_options.num_gpu_blocks or 1  # nobody has profiled a device
         sizes = [(each.prompt, each.outputs) for asked in setup.requests for each in asked.turns]
         sizes += [(asked.prompt, asked.outputs) for asked in setup.requests]
@@ -258,7 +261,21 @@ def _load(configure: Callable[[Any], Any] | None, folder: str | None) -> Release
             "SamplingParams": SamplingParams,
             "structured_output": StructuredOutputManager(config),
         },
+        hasher=_block_hasher(Request),
     )
+
+
+def _block_hasher(request_class: type) -> Any:
+    """What names a request's blocks in the prefix cache, as the engine makes it; None where there is no such thing."""
+    try:
+        from vllm.utils.hashing import sha256
+        from vllm.v1.core.kv_cache_utils import get_request_block_hasher, init_none_hash
+    except ImportError:
+        return None
+    if "block_hasher" not in _parameters(request_class):
+        return None
+    init_none_hash(sha256)
+    return get_request_block_hasher(BLOCK, sha256)
 
 
 def _plain_config() -> Any:

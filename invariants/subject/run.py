@@ -18,7 +18,7 @@ from ..replay import Replay, replay_from
 from ..trace_file import recorded_configuration
 from .conform import PairModel
 from .guard import GuardedSubject
-from .live import ALIKE, SubjectModel, subject_properties
+from .live import ALIKE, CACHING, SubjectModel, on_or_off, subject_properties
 from .release import Release, installed_release
 from .vllm_subject import VllmSubject
 
@@ -59,6 +59,8 @@ class Reproduction:
     """None: the trace cannot be asked of a real scheduler."""
     reason: str = ""
     """Why it cannot."""
+    caching: bool = False
+    """The release ran with its own prefix cache, as where the trace was recorded."""
 
     @property
     def label(self) -> str:
@@ -89,8 +91,11 @@ def replay_on_release(
     )
     if recorded.property_name == ALIKE.name:
         model = PairModel(subject, world, scope, items_known=release.items_known)
+    about = recorded.meta.get("subject")
+    caching = isinstance(about, dict) and about.get(CACHING) == on_or_off(True)
     try:
-        initial = model.begin(setup)
+        initial = model.begin(setup, caching=caching)
     except Contradiction as error:
         return Reproduction(release=release.version, recorded=recorded, replay=None, reason=str(error))
-    return Reproduction(release=release.version, recorded=recorded, replay=replay_from(recorded, None, model, initial))
+    replay = replay_from(recorded, None, model, initial)
+    return Reproduction(release=release.version, recorded=recorded, replay=replay, caching=caching)

@@ -34,13 +34,22 @@ class Observation(NamedTuple):
     """The real objects, as the model's record."""
     failure: Failure | None = None
     """Not None: the action ended in an exception, and nothing can be done any more."""
+    hits: tuple[tuple[int, int], ...] = ()
+    """What a prefix cache of its own answered in the last action: requests that were looked up, and how many positions
+    were found."""
 
 
 class Subject(Protocol):
     """A live scheduler with its pipeline and worker. It has a state of its own: nothing here is pure."""
 
-    def start(self, setup: Setup) -> Observation:
-        """Begin anew with these numbers: nothing has arrived, the cache is empty, the pipeline too."""
+    @property
+    def caches_prefixes(self) -> bool:
+        """Whether it can have a prefix cache of its own."""
+        ...
+
+    def start(self, setup: Setup, *, caching: bool = False) -> Observation:
+        """Begin anew with these numbers: nothing has arrived, the cache is empty, the pipeline too. `caching` asks for
+        a prefix cache of its own."""
         ...
 
     def take(self, action: Action) -> Refusal | None:

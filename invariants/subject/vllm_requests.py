@@ -37,7 +37,16 @@ def arrive(subject: "VllmSubject", action: Action) -> Refusal | None:
     if setup.encoder_decoder == 1 and "EncoderDecoderCacheManager" not in subject.release.classes:
         return Refusal("no-encoder-decoder-models")
     session = len(asked.turns) > 0 and has_sessions(subject)
-    request = make_request(subject.release.classes, setup, number, asked.prompt, asked.outputs, asked.items, session)
+    request = make_request(
+        subject.release.classes,
+        setup,
+        number,
+        asked.prompt,
+        asked.outputs,
+        asked.items,
+        session,
+        hasher=subject.hasher,
+    )
     subject.requests[number] = request
     subject.scheduler.add_request(request)
     return None

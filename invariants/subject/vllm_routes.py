@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .vllm_subject import VllmSubject
 
 __all__ = [
+    "SHARED_BLOCK",
     "continue_session",
     "fail_kv_load",
     "has_sessions",
@@ -27,6 +28,10 @@ __all__ = [
     "reset_prefix_cache",
     "stop_turn",
 ]
+
+
+SHARED_BLOCK = "block-is-shared"
+"""The refusal of a run with prefix caching that the model does not know."""
 
 
 def _opens(subject: "VllmSubject", route: str) -> bool:
@@ -68,7 +73,8 @@ def reset_encoder_cache(subject: "VllmSubject", _: Action) -> Refusal | None:
 
 
 def fail_kv_load(subject: "VllmSubject", action: Action) -> Refusal | None:
-    """The output of the oldest step reports the request's KV block at `valid` as invalid (a block has one token)."""
+    """The output of the oldest step reports the request's KV block at `valid` as invalid (a block has one token). One
+    that is shared, as a prefix cache makes them, is not: it would fail for several requests."""
     if not _opens(subject, "kv-load-failure"):
         return Refusal("route-closed")
     number = subject.named(action)
@@ -80,7 +86,10 @@ def fail_kv_load(subject: "VllmSubject", action: Action) -> Refusal | None:
     if number is None or part is None:
         return Refusal("nothing-was-loaded")
     valid = clamp(action.get("valid", 0), 0, part.start - 1)
-    (blocks,) = subject.scheduler.kv_cache_manager.get_block_ids(request_name(number))
+    manager = subject.scheduler.kv_cache_manager
+    (blocks,) = manager.get_block_ids(request_name(number))
+    if subject.blocks.caching and manager.block_pool.blocks[blocks[valid]].ref_cnt > 1:
+        return Refusal(SHARED_BLOCK)
     return subject.process(invalid_blocks=(blocks[valid],))
 
 

@@ -7,7 +7,8 @@ Every action of the model is turned into what an engine would do to the schedule
     arrive               `add_request`; with further turns, as a resumable session
     speculate            the request's list of draft tokens is replaced by one of that length
     schedule(short_at)   `schedule`, with `allocate_slots` saying once that there are no blocks for that request
-    resume(kept)         `schedule`, with the request first in its queue and a prefix of `kept` tokens found for it
+    resume(kept)         `schedule`, with the request first in its queue and a prefix of `kept` tokens found for it;
+                         with prefix caching on, the release's own cache says what is found
     preempt              the request is taken out of `running` and given to `_preempt_request`, then `schedule` with no
                          token to give: a stranger's pass, whose step holds nothing of ours
     evict(count)         the manager's own `can_allocate` is asked for so much room that `count` entries must go
@@ -33,6 +34,7 @@ from typing import Any
 
 from outlives.model.contract import Action, Refusal
 from outlives.model.errors import Contradiction
+from outlives.model.offers import hits_of
 from outlives.model.setup import Item, Setup, clamp, request_name, request_number
 from outlives.model.state import RUNNING, WAITING, Miss, State
 
@@ -60,8 +62,15 @@ class VllmSubject:
 
     # --- the protocol -----------------------------------------------------------------------------------------
 
-    def start(self, setup: Setup) -> Observation:
+    @property
+    def caches_prefixes(self) -> bool:
+        """Whether the release's prefix cache can be switched on."""
+        return self.release.hasher is not None
+
+    def start(self, setup: Setup, *, caching: bool = False) -> Observation:
         """Begin anew. Raises `Contradiction` for numbers that this release cannot have."""
+        if caching and not self.caches_prefixes:
+            raise Contradiction(f"the prefix cache of vLLM {self.release.version} cannot be switched on here.")
         if setup.look_ahead > self.release.most_look_ahead():
             raise Contradiction(
                 f"vLLM {self.release.version} knows a look-ahead of at most {self.release.most_look_ahead()}, "
@@ -81,8 +90,10 @@ class VllmSubject:
         self.sizes = {item.key: item.size for item in items}
         self.ledger = Ledger(tuple(len(asked.items) for asked in setup.requests), encoder_decoder=cross)
         self.worker = WorkerTwin(setup.look_ahead, self._tolerant, encoder_decoder=cross)
-        self.scheduler = self.release.scheduler(setup)
-        self.blocks = Blocks(self.scheduler.kv_cache_manager)
+        caching = caching and not cross  # these models have none
+        self.hasher = self.release.hasher if caching else None
+        self.scheduler = self.release.scheduler(setup, caching=caching)
+        self.blocks = Blocks(self.scheduler.kv_cache_manager, caching=caching)
         self.slots = record_slots(self.scheduler.encoder_cache_manager) if cross else None
         self._last = self._state()
         return Observation(self._last)
@@ -94,6 +105,7 @@ class VllmSubject:
         handler = _HANDLERS.get(action.name)
         if handler is None:
             return Refusal("not-on-this-subject")
+        self.blocks.answers = {}
         try:
             refusal = handler(self, action)
             if refusal is None:
@@ -108,7 +120,7 @@ class VllmSubject:
 
     def observe(self) -> Observation:
         """The state after the last action; where that failed, the state before it."""
-        return Observation(self._last, self.failure)
+        return Observation(self._last, self.failure, tuple(sorted(self.blocks.answers.items())))
 
     def _state(self) -> State:
         return State(
@@ -192,6 +204,7 @@ class VllmSubject:
         short_at = request_number(action.get("short_at", "none"), self.count)
         if short_at is not None and "preempt" not in self.closed:
             self.blocks.short_at = request_name(short_at)
+        self.blocks.look_up_anew(hits_of(self._last, action))
         try:
             return self._pass()
         finally:
@@ -204,9 +217,7 @@ class VllmSubject:
         if self.full():
             return Refusal("pipeline-full")
         request = self.requests[number]
-        kept = clamp(action.get("kept", 0), 0, request.num_tokens - 1)
-        if kept > 0 and self.setup.encoder_decoder == 0:
-            self.blocks.find(request.request_id, kept)
+        self.blocks.look_up_anew(hits_of(self._last, action, number))
         order = [list(queue) for queue in queues_of(self.scheduler)]
         priority = request.priority
         self._put_first(request)
@@ -216,10 +227,7 @@ class VllmSubject:
             if self.status(number) == WAITING:
                 self._put_back(order)
 
-        try:
-            return self._pass(put_back)
-        finally:
-            self.blocks.find_nothing()
+        return self._pass(put_back)
 
     def _put_first(self, request: Any) -> None:
         queues = queues_of(self.scheduler)
@@ -251,6 +259,7 @@ class VllmSubject:
         if self.full():
             return Refusal("pipeline-full")
         scheduler, request = self.scheduler, self.requests[number]
+        self.blocks.look_up_anew({})
         scheduler.running.remove(request)
         scheduler._preempt_request(request, time.monotonic())
         tokens, scheduler.max_num_scheduled_tokens = scheduler.max_num_scheduled_tokens, 0

@@ -80,10 +80,10 @@ class TwoWorkers(VllmSubject):
         self.misses_seen = 0
         self._travelling: dict[int, Any] = {}
 
-    def start(self, setup: Setup) -> Any:
+    def start(self, setup: Setup, *, caching: bool = False) -> Any:
         self.real.reset()
         self._travelling = {}
-        return super().start(setup)
+        return super().start(setup, caching=caching)
 
     def take(self, action: Action) -> Refusal | None:
         before = len(self.ledger.flights)

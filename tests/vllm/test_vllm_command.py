@@ -237,3 +237,4 @@ def test_doctor_says_what_can_be_checked(run, release):
     assert rows["vllm"]["version"] == release.version
     assert release.profile in rows["vllm"]["state"]
     assert rows["vllm, asynchronous"]["used by"].endswith("AsyncScheduler")
+    assert rows["vllm, prefix caching"]["state"] == "on and off, drawn for each run"

@@ -152,8 +152,8 @@ def test_a_subject_that_forgets_is_noticed(model, monkeypatch):
 
 
 def _with_smaller_budget(make):
-    def made(release, setup):
-        return make(release, setup._replace(budget=3))
+    def made(release, setup, **named):
+        return make(release, setup._replace(budget=3), **named)
 
     return made
 
