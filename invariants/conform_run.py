@@ -13,6 +13,7 @@ from outlives.model.world import Policy
 
 from .configuration import Configuration
 from .report import DataTable, Reporter, Run, Violation
+from .run_record import stamped
 from .subject.conform import Conformance
 from .subject.guard import last_frame
 from .subject.own import SubjectChoice
@@ -59,7 +60,7 @@ def conform_subject(
             raise KeyboardInterrupt
         died = last_frame(folder / FRAMES)
         raise BadModel(f"the comparison was cut short: {outcome.lost}{': ' + died if died else ''}.")
-    run = _report(answer, choice, folder, interrupted=outcome.interrupted)
+    run = stamped(_report(answer, choice, folder, interrupted=outcome.interrupted))
     reporter.table(counts_table(answer.records))
     reporter.run(run)
     reporter.data("subject", facts_plain(answer.facts))

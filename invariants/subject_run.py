@@ -5,18 +5,24 @@ it found before it died, if it did, is taken from the run's folder.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from outlives.model.errors import BadModel, Contradiction, OutlivesError
+from outlives.model.state import State
 from outlives.model.trace import Recorded, read_trace
 from outlives.model.world import World
 
 from .configuration import Configuration
+from .explained import analysis_of
 from .known import Known, settled
 from .machine_settings import MachineSettings
+from .properties import scheduler_properties
 from .report import Reporter, Run, Violation, explain
+from .report.witness import watch
+from .run_record import stamped
 from .situations import SITUATIONS, told_unmet, told_untaken
 from .subject.guard import last_frame
 from .subject.live import CACHING, NO_EXCEPTION, on_or_off
@@ -78,7 +84,7 @@ def check_subject(
         return _without_answer(outcome, folder, configuration, reporter)
     run = _report(answer, choice, settings, seed, folder, interrupted=outcome.interrupted)
     known = known or Known(path="", findings=())  # what is found is written down in any case, to begin such a file with
-    run = settled(run, known, configuration.scenario, answer.seen, folder)
+    run = stamped(settled(run, known, configuration.scenario, answer.seen, folder))
     reporter.run(run)
     reporter.data("subject", facts_plain(answer.facts))
     return reporter.finish(run.status)
@@ -143,11 +149,23 @@ def _report(
 
 
 def told(trace: Trace, world: World, replay: str, files: Sequence[str]) -> Violation:
-    """The violation with its story; where the release goes another way than the model, with the plain one."""
+    """The violation with its story; where the release goes another way than the model, with the plain one. Where the
+    model goes the same way, step by step, it answers for the release what other guards and numbers would do."""
     try:
-        return explain(trace, world=world, engine="machine", replay=replay, files=files)
+        violation = explain(trace, world=world, engine="machine", replay=replay, files=files)
+        alike = _on_the_model(trace)
+        if watch(alike, world) is not None:
+            violation = replace(violation, analysis=analysis_of(alike, world, scheduler_properties(world)))
+        return violation
     except Exception:  # rules of the model meet a state that they never make themselves
         return explain(trace, engine="machine", replay=replay, files=files)
+
+
+def _on_the_model(trace: Trace) -> Trace:
+    """The trace with what was observed as plain states of the model."""
+    steps = (replace(each, state=State._make(each.state)) if isinstance(each.state, State) else each
+             for each in trace.steps)  # fmt: skip
+    return replace(trace, steps=tuple(steps))
 
 
 def _not_covered(answer: SubjectAnswer, world: World) -> Iterable[str]:

@@ -34,6 +34,8 @@ EXIT_WORDS: Mapping[int, str] = {
     130: "interrupted; this is what was known by then",
 }
 """What an exit status says."""
+_NUMBERS_TOLD = 8
+"""Numbers whose lowering is told; the file has all."""
 KNOWN_WORDS = "nothing is violated but what is known, and every property was put to the test"
 
 
@@ -120,6 +122,8 @@ class Violation:
             text += f" in {self.shrink['seconds']} s"
         before, after = self.shrink.get("found_numbers", {}), self.shrink.get("final_numbers", {})
         moved = [f"{name} {old} → {after[name]}" for name, old in before.items() if after.get(name, old) != old]
+        if len(moved) > _NUMBERS_TOLD:
+            moved[_NUMBERS_TOLD:] = [f"and {len(moved) - _NUMBERS_TOLD} more"]
         return f"{text}; numbers: {', '.join(moved)}" if moved else f"{text}; its numbers stayed"
 
     def plain(self) -> dict[str, Any]:
