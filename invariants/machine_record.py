@@ -7,14 +7,14 @@ contract. Nothing here knows Hypothesis.
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import islice
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, Protocol, TypeVar, runtime_checkable
 
 from outlives.model.contract import Action, DescribedModel, FairModel, Model, Property, Refusal, WeightedModel
 from outlives.model.errors import BadModel
 
 from .fair import FairJudge
 
-__all__ = ["Recorder", "broken", "initial_states", "show_state"]
+__all__ = ["DetourModel", "Recorder", "broken", "initial_states", "show_state"]
 
 State = TypeVar("State")
 _PURITY_CHECK_AT = (1, 7, 29)  # taken actions of a run whose transition is made twice; few, since each costs a step
@@ -22,6 +22,17 @@ _MOST_INITIAL_STATES = 10_000
 _FAIR, _VARIED, _ANY, _KINDS = 1, 1, 2, 6
 """Of six actions that take a refused one's place: a fair one, one of its name, two of any name; the others have a name
 that was drawn in this run."""
+_DETOUR_EVERY = 3
+"""Where detours begin, a refused draw in so many takes one."""
+
+
+@runtime_checkable
+class DetourModel(Protocol):
+    """A model that names short ways round to an action that could be taken at once, since what happens in between
+    matters: each is the names of its actions in order, and begins where the first and the last of them are offered."""
+
+    @property
+    def action_detours(self) -> Sequence[Sequence[str]]: ...
 
 
 def show_state(model: Model[Any], state: Any) -> str:
@@ -72,6 +83,7 @@ class Recorder(Generic[State]):
         self._opening: frozenset[str] = frozenset()
         self._offered: tuple[State, tuple[Action, ...]] | None = None
         self._weights = model.action_weights if isinstance(model, WeightedModel) else {}
+        self._detours = model.action_detours if isinstance(model, DetourModel) else ()
         self._fair: FairJudge[State] | None = None
         self._fair_model = model if isinstance(model, FairModel) else None
         self.judge_only(properties)
@@ -157,11 +169,21 @@ class Recorder(Generic[State]):
                 self.fail(what, state, None, error)
         return self._offered[1]
 
-    def meant(self, state: State, action: Action, turn: int) -> Action | None:
-        """Where the action is refused, one of its name that the model offers in this state, picked by `turn`; None
-        where it offers none."""
-        offered = [each for each in self._offers(state) if each.name == action.name]
-        return offered[turn % len(offered)] if offered else None
+    def meant(self, state: State, name: str, turn: int, *, plain: bool = False) -> Action | None:
+        """An action of this name that the model offers in this state, picked by `turn`, with `plain` every other time
+        the first one; None where it offers none."""
+        offered = [each for each in self._offers(state) if each.name == name]
+        if not offered:
+            return None
+        return offered[0] if plain and turn // len(offered) % 2 else offered[turn % len(offered)]
+
+    def detour(self, state: State, turn: int) -> Sequence[str]:
+        """Where an action was refused, now and then the names of actions to take one after the other; else nothing."""
+        if not self._detours or turn % _DETOUR_EVERY:
+            return ()
+        names = {action.name for action in self._offers(state)}
+        ways = [way for way in self._detours if way[0] in names and way[-1] in names]
+        return ways[turn // _DETOUR_EVERY % len(ways)] if ways else ()
 
     def go_on(self, state: State, position: int, turn: int, wanted: Container[str]) -> tuple[Action, State] | None:
         """Where a drawn action was refused, another one that is taken. None: the run is over.

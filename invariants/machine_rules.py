@@ -3,8 +3,9 @@
 Belongs here: how rules, their arguments and the setup are drawn, and what a rule does. Rules have no preconditions
 (swarm testing would leave cases without any enabled rule): an action that the model refuses is counted, and then
 another one is taken instead, the model's next fair action if it has a fair run. That matters because swarm testing
-switches half of the rules off in a typical case, and a run in which nothing may ever be executed shows nothing. A run
-that is over before its case is begins again from the same initial state.
+switches half of the rules off in a typical case, and a run in which nothing may ever be executed shows nothing. What a
+model names as detours is then taken now and then, action by action, whatever is drawn meanwhile. A run that is over
+before its case is begins again from the same initial state.
 """
 
 import sys
@@ -72,6 +73,7 @@ class ModelMachine(RuleBasedStateMachine):
         self.situations = 0
         self.mix = 0
         self.drawn: set[str] = set()
+        self.detour: Sequence[str] = ()
         self.outside = False
         self.current: Any = None
         self.initial: Any = None
@@ -101,23 +103,17 @@ class ModelMachine(RuleBasedStateMachine):
         # What is picked where a drawn action is refused follows from all that was drawn, and from nothing else.
         self.mix = (self.mix * _FACTOR + _STEP + drawn + _SPREAD * self.places[name]) % _RANGE
         self.drawn.add(name)
-        if action is None:
-            recorder.refuse(name, "not-available")
-            after = None
-        else:
-            after = recorder.take(before, action, position)
-            if after is None and action.arguments and self.options.go_on:
-                meant = recorder.meant(before, action, self.mix >> _LOW_BITS)
-                if meant is not None:
-                    action, after = meant, recorder.take(before, meant, position)
-        if action is None or after is None:
+        turn = self.mix >> _LOW_BITS
+        taken = self.along_detour(turn) or self.as_drawn(action, name, turn)
+        if taken is None:
             if not self.options.go_on:
                 return
-            other = recorder.go_on(before, position, self.mix >> _LOW_BITS, self.drawn)
-            if other is None:
+            self.detour = recorder.detour(before, turn)
+            taken = self.along_detour(turn) or recorder.go_on(before, position, turn, self.drawn)
+            if taken is None:
                 self.start_again()
                 return
-            action, after = other
+        action, after = taken
         self.actions.append(action)
         self.current = after
         self.judge(before, action, after)
@@ -125,10 +121,37 @@ class ModelMachine(RuleBasedStateMachine):
         if every and len(self.actions) % every == 0:
             self.judge_progress()
 
+    def as_drawn(self, action: Action | None, name: str, turn: int) -> tuple[Action, Any] | None:
+        """The drawn action, or where it is refused one of its name that the model offers, and the state after it."""
+        if action is None:
+            self.recorder.refuse(name, "not-available")
+            return None
+        before, position = self.current, len(self.actions)
+        after = self.recorder.take(before, action, position)
+        if after is None and action.arguments and self.options.go_on:
+            meant = self.recorder.meant(before, action.name, turn)
+            if meant is not None:
+                action, after = meant, self.recorder.take(before, meant, position)
+        return None if after is None else (action, after)
+
+    def along_detour(self, turn: int) -> tuple[Action, Any] | None:
+        """The next action of the detour under way, if there is one, and the state after it; the detour ends where that
+        action is not to be had."""
+        if not self.detour:
+            return None
+        name, self.detour = self.detour[0], self.detour[1:]
+        action = self.recorder.meant(self.current, name, turn, plain=True)
+        after = None if action is None else self.recorder.take(self.current, action, len(self.actions))
+        if action is None or after is None:
+            self.detour = ()
+            return None
+        return action, after
+
     def start_again(self) -> None:
         """Where a run is over before its case is, judge its end and begin another one from the same initial state."""
         self.judge_progress()
         self.actions = []
+        self.detour = ()
         self.current = self.initial
 
     def judge(self, before: Any, action: Action | None, after: Any) -> None:

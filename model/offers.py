@@ -15,7 +15,7 @@ from .setup import Scope, clamp, request_name, request_number
 from .state import ABSENT, PAUSED, RUNNING, WAITING, State
 from .world import World
 
-__all__ = ["HIT", "NONE", "WEIGHTS", "hits_of", "offered", "table_of"]
+__all__ = ["DETOURS", "HIT", "NONE", "WEIGHTS", "hits_of", "offered", "table_of"]
 
 NONE = "none"
 
@@ -38,6 +38,11 @@ WEIGHTS: Mapping[str, int] = MappingProxyType(
     }
 )
 """How often the machine draws an action against the others: what carries a run on, more often than what ends it."""
+
+_SETBACKS = ("reset_prefix_cache", "fail_kv_load", "continue_session")
+DETOURS = tuple((setback, "schedule", "reject") for setback in _SETBACKS)
+"""What may come between a step with drafts and their rejection: its request is set back, and is scheduled again beside
+the output that is to come. Three draws in a row seldom do that just there."""
 
 
 def offered(world: World, state: State) -> Iterator[Action]:

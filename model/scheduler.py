@@ -24,7 +24,7 @@ from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
 from .lifetime import Counters, confirmed
-from .offers import NONE, WEIGHTS, hits_of, offered, table_of
+from .offers import DETOURS, NONE, WEIGHTS, hits_of, offered, table_of
 from .output import finish_request, process, stop, with_request
 from .routes import continue_session, failing_part, has_more_turns, reset_encoder_cache, reset_prefix_cache
 from .setup import Item, Scope, Setup, clamp, request_name, request_number
@@ -89,6 +89,7 @@ class SchedulerModel:
     def __init__(self, world: World, scope: Scope, properties: Sequence[Property[State]] = ()) -> None:
         self.world = world
         self.scope = scope
+        self.action_detours = DETOURS
         self._properties = tuple(properties)
         self._names = tuple(request_name(number) for number in range(scope.requests))
 

@@ -3,15 +3,18 @@
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from outlives.invariants.configuration import Configuration
 from outlives.invariants.machine import machine_class, machine_profile, random_walk, run_machine
 from outlives.invariants.machine_record import Recorder
 from outlives.invariants.machine_rules import PropertyViolated, action_names
 from outlives.invariants.machine_settings import MACHINE_PROFILES, MachineSettings, hypothesis_settings
+from outlives.invariants.verdict import Verdict
 from outlives.model.contract import Action, ActionTable, Choice, Range, Refusal
 from outlives.model.errors import BadModel, OutOfRange, UnknownName
 from toy_models import (
@@ -168,6 +171,62 @@ def test_a_model_with_nothing_in_it_is_refused(what: str) -> None:
 
     with pytest.raises(BadModel, match=f"no {what[:-1] if what == 'actions' else 'initial state'}"):
         run_machine(Empty(faulty=False), settings=QUICK)
+
+
+# --- detours --------------------------------------------------------------------------------------------------------
+
+
+class Winding(CounterModel):
+    """A counter that refuses to rest, so that draws are refused; once it is at 3 it can go down and up again."""
+
+    action_detours = (("remove", "add", "remove"),)
+
+    def actions(self, state: Tally) -> Iterator[Action]:
+        yield Action.of("add", amount=1)
+        yield Action.of("add", amount=2)
+        if state.value >= 3:
+            yield Action.of("remove", amount=1)
+
+    def next_state(self, state: Tally, action: Action) -> Tally | Refusal:
+        return Refusal("never") if action.name == "rest" else super().next_state(state, action)
+
+
+def test_a_detour_begins_where_its_ends_are_offered() -> None:
+    model = Winding(faulty=False)
+    recorder = Recorder(model, ())
+    begun = [recorder.detour(Tally(value, 12), turn) for value in (2, 3) for turn in range(6)]
+    way = model.action_detours[0]
+    assert begun == [(), (), (), (), (), (), way, (), (), way, (), ()]
+    assert Recorder(CounterModel(faulty=False), ()).detour(Tally(3, 12), 0) == ()
+
+
+def test_a_detour_goes_on_whatever_is_drawn() -> None:
+    machine = machine_class(Winding(faulty=False))()
+    machine.detour = ("remove", "add", "remove")
+    machine.current = Tally(5, 12)
+    for _ in range(4):
+        machine.step(Action.of("add", amount=3), "add", 2)
+    names = [action.name for action in machine.actions]
+    assert names == ["remove", "add", "remove", "add"]
+    assert machine.actions[-1] == Action.of("add", amount=3)
+    assert machine.recorder.calls == 4
+
+
+def test_a_detour_ends_where_its_next_action_is_not_offered() -> None:
+    machine = machine_class(Winding(faulty=False))()
+    machine.detour = ("remove", "add", "remove")
+    machine.step(Action.of("add", amount=3), "add", 2)
+    assert (machine.actions, machine.detour) == ([Action.of("add", amount=3)], ())
+
+
+def test_a_setback_between_a_draft_and_its_rejection_is_met() -> None:
+    """Three draws in a row would have to come just there: without detours, one run in a thousand."""
+    run = run_machine(
+        Configuration(profile="0.17.1").model(),
+        settings=machine_profile("ci").changed(cases=150, shrink_replays=0),
+        properties=["CONFIRMED-MONOTONE"],
+    )
+    assert [result.verdict for result in run.results] == [Verdict.VIOLATED]
 
 
 # --- settings -------------------------------------------------------------------------------------------------------
