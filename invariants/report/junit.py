@@ -1,0 +1,157 @@
+"""The JUnit XML writer (the xunit2 form that pytest writes): one test case per property and engine.
+
+Belongs here: which row becomes what. A violation is a failure. Unknown, vacuous and disagreeing rows are errors and not
+skipped cases, because whoever reads such files takes a skipped case for green; only a violation that the user knows of
+already is skipped. So a file without failure and error is a run with exit status 0, and the other way round.
+
+The bytes follow from the run: no clock and no host name is written. Text is made safe by `clean`, which leaves none of
+the characters that XML 1.0 forbids.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+from xml.sax.saxutils import escape, quoteattr
+
+from ..verdict import Result, Verdict
+from .clean import shown
+from .content import Run, Violation
+
+__all__ = ["junit"]
+
+_GREEN: Final = frozenset({Verdict.PASSED, Verdict.EXHAUSTED, Verdict.PROVED})
+_LONGEST: Final = 2_000
+"""Letters of one name or message."""
+_STEPS: Final = 200
+"""Steps of a trace that are listed; of a longer one the first and the last."""
+
+_Case = tuple[str, str, str, str, str]
+"""What it is (`failure`, `error`, `skipped`, or empty), class, name, message, text."""
+
+
+def junit(run: Run) -> str:
+    """The run as a JUnit XML file."""
+    cases = list(_cases(run))
+    counts = {kind: sum(1 for case in cases if case[0] == kind) for kind in ("error", "failure", "skipped")}
+    numbers = {
+        "errors": counts["error"],
+        "failures": counts["failure"],
+        "skipped": counts["skipped"],
+        "tests": len(cases),
+    }
+    lines = ['<?xml version="1.0" encoding="utf-8"?>', '<testsuites name="outlives">']
+    lines.append(f"<testsuite {_attributes({'name': f'outlives: {run.title}', **numbers})}>")
+    lines += _properties(run)
+    for case in cases:
+        lines += _written(case)
+    rest = [f"{run.meaning}.", *_listed("Not covered", run.all_not_covered), *_listed("Not reached", run.not_reached)]
+    lines += [f"<system-out>{_text(chr(10).join(rest))}</system-out>", "</testsuite>", "</testsuites>"]
+    return "\n".join(lines) + "\n"
+
+
+def _cases(run: Run) -> Iterator[_Case]:
+    left = list(run.violations)
+    for result in run.results:
+        own = (each for each in left if (each.property, each.engine) == (result.property, result.engine))
+        violation = next(own, None)
+        if violation is not None:
+            left.remove(violation)
+        yield _row(result, violation)
+    for violation in left:  # of a trace that is explained on its own
+        kind, message = ("", "") if violation.outcome == "passes" else ("failure", violation.story.headline)
+        yield kind, _class(violation.engine), violation.property, message, _told(violation) if kind else ""
+    for route in run.vacuous:
+        yield "error", _class("routes"), route, f"{Verdict.VACUOUS}: {route}", ""
+    if run.interrupted:
+        yield "error", _class("run"), "interrupted", run.meaning, ""
+    if not run.results and not run.violations and not run.interrupted:
+        yield "error", _class("run"), "nothing was judged", f"{Verdict.VACUOUS}: nothing was judged", ""
+
+
+def _row(result: Result, violation: Violation | None) -> _Case:
+    name, where = result.property, _class(result.engine)
+    covers = f"covers: {result.coverage}"
+    if result.verdict in _GREEN:
+        return "", where, name, "", ""
+    if result.known:
+        return "skipped", where, name, f"known: {result.known}", ""
+    if result.verdict is Verdict.VIOLATED:
+        headline = result.note or f"{name} is violated" if violation is None else violation.story.headline
+        return "failure", where, name, headline, covers if violation is None else f"{_told(violation)}\n\n{covers}"
+    return "error", where, name, ": ".join(filter(None, (str(result.verdict), result.note))), covers
+
+
+def _told(violation: Violation) -> str:
+    """The because-chain, the steps, and how to take them again."""
+    lines = [violation.story.headline, f"({violation.badge})", ""]
+    lines += [f"{number}. {sentence}" for number, sentence in enumerate(violation.story.chain, 1)]
+    lines += [*violation.notes, ""] + ([f"Setup: {violation.setup}"] if violation.setup else [])
+    hidden = len(violation.lines) - _STEPS
+    for line in violation.lines:
+        if hidden > 0 and _STEPS // 2 <= line.number < _STEPS // 2 + hidden:
+            if line.number == _STEPS // 2:
+                lines.append(f"... {hidden} more steps, not shown here ...")
+            continue
+        what = f"refused: {line.refused}" if line.refused else ", ".join(change.words() for change in line.changes)
+        lines.append(f"step {line.number}: {line.action}{': ' if what else ''}{what}")
+    if violation.replay:
+        lines += ["", f"Replay: {violation.replay}"]
+    return "\n".join(shown(line, _LONGEST) for line in lines)
+
+
+def _written(case: _Case) -> Iterator[str]:
+    kind, where, name, message, text = case
+    head = f"<testcase {_attributes({'classname': where, 'name': name})}"
+    if not kind:
+        yield f"{head} />"
+        return
+    attributes = {"message": message} if kind == "skipped" else {"type": _type(kind, message), "message": message}
+    inside = f">{_text(text)}</{kind}>" if text else " />"
+    yield f"{head}>"
+    yield f"<{kind} {_attributes(attributes)}{inside}"
+    yield "</testcase>"
+
+
+def _type(kind: str, message: str) -> str:
+    """A word to filter by: `violated`, `unknown`, `vacuous`, `engines disagree`."""
+    if kind == "failure":
+        return str(Verdict.VIOLATED)
+    return next((str(each) for each in Verdict if message.startswith(str(each))), "interrupted")
+
+
+def _properties(run: Run) -> Iterator[str]:
+    named = {**_flat("configuration", run.configuration), **_flat("", run.provenance)}
+    if named:
+        yield "<properties>"
+        for name, value in named.items():
+            yield f"<property {_attributes({'name': name, 'value': value})} />"
+        yield "</properties>"
+
+
+def _flat(name: str, value: Any) -> dict[str, str]:
+    if isinstance(value, Mapping):
+        found: dict[str, str] = {}
+        for member, inside in value.items():
+            found |= _flat(f"{name}.{member}" if name else str(member), inside)
+        return found
+    if isinstance(value, list | tuple):
+        return {name: ", ".join(map(str, value))}
+    return {name: "" if value is None else str(value)}
+
+
+def _class(engine: str) -> str:
+    """Readers take dots for packages."""
+    return f"outlives.{engine.replace('.', '_') or 'trace'}"
+
+
+def _listed(title: str, sentences: Iterable[str]) -> list[str]:
+    told = [f"  - {shown(each, _LONGEST)}" for each in sentences]
+    return [f"{title}:", *told] if told else []
+
+
+def _attributes(values: Mapping[str, object]) -> str:
+    return " ".join(f"{name}={quoteattr(shown(value, _LONGEST))}" for name, value in values.items())
+
+
+def _text(text: str) -> str:
+    """Lines of clean text."""
+    return "\n".join(escape(shown(line, 2 * _LONGEST)) for line in text.split("\n"))
