@@ -35,9 +35,7 @@ def markdown(run: Run) -> str:
     parts = [Part(name="the title", body=f"## {text(f'outlives: {run.title}')}\n\n{_status(run)}\n")]
     for number, violation in enumerate(run.violations):
         # The first violation is the last that is cut.
-        parts += [
-            Part(name=each.name, body=each.body, rank=each.rank + 10 * min(number, 9)) for each in _parts(violation)
-        ]
+        parts += [replace(each, rank=each.rank + 10 * min(number, 9)) for each in _parts(violation)]
     parts += [Part(name=name, body=body, rank=rank) for name, body, rank in _about_run(run) if body]
     return fitted(parts, MOST_BYTES)
 
