@@ -14,29 +14,19 @@ from .clean import shown
 
 __all__ = ["Part", "cell", "fenced", "fitted", "folded", "table", "text"]
 
-_ESCAPED: Final = frozenset("\\`*_{}[]<>|~&")
-"""Escaped by a backslash wherever they stand."""
-_SPLIT: Final = frozenset("@#$")
-"""Mentions, references to issues, formulas: found after Markdown is read, in plain text; an element of its own around
-the character keeps them from being found."""
+_WRITTEN: Final = str.maketrans(
+    {char: f"\\{char}" for char in "\\`*_{}[]<>|~&"} | {char: f"<span>{char}</span>" for char in "@#$"}
+)
+"""What is escaped by a backslash wherever it stands; and what begins mentions, references to issues and formulas, which
+are found after Markdown is read, in plain text: an element of its own keeps them from being found."""
 _SHORTCODE = re.compile(r":(?=[a-zA-Z0-9_+-]+:)")
 _BEGINS = re.compile(r"(\d+)([.)])|([-+=])")
 _LONGEST: Final = 4_000
 
 
 def text(raw: object, longest: int = _LONGEST) -> str:
-    """One line of text, as inline Markdown."""
-    clean = " ".join(shown(raw, longest).split())
-    written = []
-    for char in clean:
-        if char in _ESCAPED:
-            written.append(f"\\{char}")
-        elif char in _SPLIT:
-            written.append(f"<span>{char}</span>")
-        else:
-            written.append(char)
-    line = _SHORTCODE.sub("<span>:</span>", "".join(written))
-    line = line.replace("://", ":<span>//</span>").replace("www.", "www<span>.</span>")
+    """One line of text, as inline Markdown that may begin a line."""
+    line = cell(raw, longest)
     found = _BEGINS.match(line)
     if found is None:
         return line
@@ -44,9 +34,11 @@ def text(raw: object, longest: int = _LONGEST) -> str:
     return begin + line[found.end() :]
 
 
-def cell(raw: object) -> str:
-    """The same, not empty, for a table's cell."""
-    return text(raw) or "&nbsp;"
+def cell(raw: object, longest: int = _LONGEST) -> str:
+    """One line of text, as inline Markdown that begins no line: of a table's cell, or behind other words."""
+    clean = " ".join(shown(raw, longest).split())
+    line = _SHORTCODE.sub("<span>:</span>", clean.translate(_WRITTEN))
+    return line.replace("://", ":<span>//</span>").replace("www.", "www<span>.</span>")
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
@@ -79,7 +71,7 @@ class Part:
     """What it is, for the sentence that says what was left out."""
     body: str
     rank: int = 0
-    """Parts of a higher rank are left out first; those of rank 0 last."""
+    """Parts of a higher rank are left out first; those of rank 0 are not left out: the end of the page is."""
 
 
 def fitted(parts: Sequence[Part], most: int) -> str:
@@ -87,7 +79,8 @@ def fitted(parts: Sequence[Part], most: int) -> str:
     bodies = [part.body for part in parts]
     size = sum(_bytes(body) for body in bodies)
     # The easiest to do without go first, and of those the largest.
-    order = sorted(range(len(parts)), key=lambda at: (-parts[at].rank, -_bytes(parts[at].body), at))
+    easy = (at for at, part in enumerate(parts) if part.rank > 0)
+    order = sorted(easy, key=lambda at: (-parts[at].rank, -_bytes(parts[at].body), at))
     for at in order:
         if size <= most:
             break

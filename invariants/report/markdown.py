@@ -26,16 +26,18 @@ _FIRST, _LAST = 60, 60
 """Of a trace longer than both together, so many steps are shown at its beginning and at its end."""
 _JUDGED: Final = 24
 """Steps after which the state of each property is shown: the last ones."""
+_CELL: Final = 400
+"""Letters of one change, or of an action, in the table of the steps."""
 _MOST_LINES: Final = 400
 """Lines of any other list."""
 
 
 def markdown(run: Run) -> str:
     """The run as a Markdown page."""
-    parts = [Part(name="the title", body=f"## {text(f'outlives: {run.title}')}\n\n{_status(run)}\n")]
+    parts = [Part(name="the title", body=f"## {cell(f'outlives: {run.title}')}\n\n{_status(run)}\n")]
     for number, violation in enumerate(run.violations):
-        # The first violation is the last that is cut.
-        parts += [replace(each, rank=each.rank + 10 * min(number, 9)) for each in _parts(violation)]
+        # What happened is told of every violation; of the first, the rest of the report is the last to be cut.
+        parts += [replace(each, rank=each.rank and each.rank + 10 * number) for each in _parts(violation)]
     parts += [Part(name=name, body=body, rank=rank) for name, body, rank in _about_run(run) if body]
     return fitted(parts, MOST_BYTES)
 
@@ -45,7 +47,7 @@ def _status(run: Run) -> str:
     for result in run.results:
         counts[str(result.verdict)] = counts.get(str(result.verdict), 0) + 1
     told = f"{', '.join(f'{count} {verdict}' for verdict, count in counts.items())}. " if counts else ""
-    return f"{text(told)} **Exit status {run.status}: {text(run.meaning)}.**".strip()
+    return f"{text(told)} **Exit status {run.status}: {cell(run.meaning)}.**".strip()
 
 
 # --- a violation ------------------------------------------------------------------------------------------------------
@@ -54,10 +56,10 @@ def _status(run: Run) -> str:
 def _parts(violation: Violation) -> Iterator[Part]:
     verb = "VIOLATED" if violation.outcome == "violated" else violation.outcome
     by = f" ({violation.engine})" if violation.engine else ""
-    head = [f"### {text(f'{verb} {violation.property}{by}')}", "", f"**{text(violation.story.headline)}**", ""]
-    head += [f"_{text(violation.badge)}_", ""] if violation.badge else []
+    head = [f"### {cell(f'{verb} {violation.property}{by}')}", "", f"**{cell(violation.story.headline)}**", ""]
+    head += [f"_{cell(violation.badge)}_", ""] if violation.badge else []
     head += [f"{text(note)}\n" for note in violation.notes]
-    head += [f"Setup: {text(violation.setup)}", ""] if violation.setup else []
+    head += [f"Setup: {cell(violation.setup)}", ""] if violation.setup else []
     yield Part(name="the headline", body="\n".join(head))
     for name, body, rank in (
         ("the token strips", _strips(violation), 4),
@@ -108,18 +110,18 @@ def _steps(violation: Violation) -> str:
         if line.fair and not fair:
             fair = True
             rows.append(("", "", "_from here on the environment leaves the requests alone_", "")[: len(heads)])
-        told = "<br>".join(text(each.words()) for each in guards.get(line.number, ()))
-        rows.append((str(line.number), f"**{text(line.action)}**", _changed(line), told)[: len(heads)])
+        told = "<br>".join(cell(each.words(), _CELL) for each in guards.get(line.number, ()))
+        rows.append((str(line.number), f"**{cell(line.action, _CELL)}**", _changed(line), told)[: len(heads)])
     body = table(heads, rows, right=(0,))
     return body if len(rows) <= _FOLDED else folded(f"The {len(violation.lines) - 1} steps", body)
 
 
 def _changed(line: Line) -> str:
     if line.refused is not None:
-        return f"refused: {cell(line.refused)}"
+        return f"refused: {cell(line.refused, _CELL)}"
     if not line.changes:
         return "" if line.number == 0 else "nothing"
-    return "<br>".join(text(change.words()) for change in line.changes)
+    return "<br>".join(cell(change.words(), _CELL) for change in line.changes)
 
 
 def _because(violation: Violation) -> str:
@@ -139,9 +141,9 @@ def _counterfactuals(analysis: Analysis) -> str:
     if analysis.counterfactuals:
         rows = [
             (
-                f"**{text(each.guard)}** (this trace)" if each.own else cell(each.guard),
+                f"**{cell(each.guard)}** (this trace)" if each.own else cell(each.guard),
                 cell(each.outcome),
-                "nowhere" if each.differs_at is None else f"step {each.differs_at}: {text(each.difference)}",
+                "nowhere" if each.differs_at is None else f"step {each.differs_at}: {cell(each.difference)}",
                 "" if each.price is None else str(each.price),
             )
             for each in analysis.counterfactuals
@@ -149,7 +151,7 @@ def _counterfactuals(analysis: Analysis) -> str:
         heads = ("the same steps under guard", "come to", "differ first at", "price in slot-steps")
         parts.append(table(heads, rows, right=(3,)))
     if analysis.neighbour is not None:
-        parts.append(f"Nearest run that passes: {text(analysis.neighbour.words())}.\n")
+        parts.append(f"Nearest run that passes: {cell(analysis.neighbour.words())}.\n")
     return "\n".join(parts)
 
 
@@ -167,7 +169,7 @@ def _facts(analysis: Analysis) -> str:
     rows = []
     for name in names:
         states = (each.judged.get(name, "not asked") for each in facts)
-        rows.append((cell(name), *(marks.get(state, text(state)) for state in states)))
+        rows.append((cell(name), *(marks.get(state, cell(state)) for state in states)))
     if not rows:
         return ""
     body = table(("after step", *(str(each.step) for each in facts)), rows)
@@ -178,11 +180,11 @@ def _replay(violation: Violation) -> str:
     parts = []
     shrank = violation.shrink_words()
     if shrank:
-        parts.append(f"Shrunk: {text(shrank)}.\n")
+        parts.append(f"Shrunk: {cell(shrank)}.\n")
     if violation.replay:
         parts.append(fenced("sh", [violation.replay]))
     if violation.files:
-        parts.append(f"{'File' if len(violation.files) == 1 else 'Files'}: {', '.join(map(text, violation.files))}\n")
+        parts.append(f"{'File' if len(violation.files) == 1 else 'Files'}: {', '.join(map(cell, violation.files))}\n")
     return "\n".join(parts)
 
 
@@ -209,9 +211,9 @@ def _rows(results: Sequence[Result]) -> str:
     green = (Verdict.PASSED, Verdict.EXHAUSTED, Verdict.PROVED)
     rows = []
     for row in results:
-        verdict = text(row.verdict) if row.verdict in green else f"**{text(row.verdict)}**"
+        verdict = cell(row.verdict) if row.verdict in green else f"**{cell(row.verdict)}**"
         told = f"known: {row.known}; {row.note}".rstrip("; ") if row.known else row.note
-        rows.append((cell(row.property), cell(row.engine), verdict, cell(row.coverage), text(told)))
+        rows.append((cell(row.property), cell(row.engine), verdict, cell(row.coverage), cell(told)))
     body = table(("property", "engine", "verdict", "covers", "note"), rows[:_MOST_LINES])
     if len(rows) > _MOST_LINES:
         body += f"\n{len(rows) - _MOST_LINES} more rows are not shown here.\n"

@@ -4,6 +4,7 @@ Belongs here: which message stands for what, and how any text becomes Mermaid te
 shaded and joined by a note. Drawn from the token strips: of a model that is not ours there is no diagram.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
@@ -23,7 +24,7 @@ _MOST_LETTERS: Final = 45_000
 _LONGEST: Final = 160
 """Letters of one message."""
 _SHADE: Final = "rgba(214, 40, 40, 0.18)"
-_SAFE: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 .,()[]+=/_-'!?")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9 .,()\[\]+=/_'!?-]")
 _OUTPUTS: Final = ("accept", "reject", "fail_kv_load")
 """Actions that process the oldest output."""
 _HEAD: Final = (
@@ -49,7 +50,7 @@ def diagram(violation: Violation) -> str:
 def mermaid_text(text: str, longest: int = _LONGEST) -> str:
     """The text as Mermaid shows it: whatever could be syntax is written as a numbered entity."""
     clean = " ".join(shown(text, longest).split())
-    return "".join(char if char in _SAFE else f"#{ord(char)};" for char in clean)
+    return _UNSAFE.sub(lambda found: f"#{ord(found.group())};", clean)
 
 
 def _drawn(violation: Violation, most: int) -> Iterator[str]:
