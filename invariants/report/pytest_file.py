@@ -76,7 +76,7 @@ def pytest_file(run: Run) -> str:
             "format pytest is of traces of our model and of vLLM: this one names no profile and no setup. In a test of "
             "your own, replay_on takes it again on your model."
         )
-    parts = [_head(violation), *_constants(recorded), f"START = {_mapping(_start(recorded))}", ""]
+    parts = [_head(violation), *_constants(recorded), f"START = {_laid_out(_start(recorded))}", ""]
     parts += ["STEPS = (", *_steps(recorded), ")", "", _TESTS.format(more=_more(recorded))]
     return "\n".join(parts)
 
@@ -115,8 +115,8 @@ def _constants(recorded: Recorded) -> Iterator[str]:
         yield f'GUARD = os.environ.get("OUTLIVES_GUARD", {_literal(guard)})'
     yield f'SUBJECT = os.environ.get("OUTLIVES_SUBJECT", {_literal(subject)})'
     yield f"RECORDED_ON = {_literal(values_of)}"
-    yield f"OPTIONS = {_mapping(_options(meta))}"
-    yield f"SETUP = {_mapping(_setup(meta))}"
+    yield f"OPTIONS = {_laid_out(_options(meta))}"
+    yield f"SETUP = {_laid_out(_setup(meta))}"
 
 
 def _options(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,24 +192,17 @@ def _steps(recorded: Recorded) -> Iterator[str]:
         assert step.action is not None  # `parse_trace` saw to it
         if step.refused is None:
             changed = {each.name: each.new for each in changes(before.values, step.values)}
-            yield from _step(step.action, changed)
+            yield _step(step.action, changed)
         else:
             yield f"    ({_action(step.action)}, {_literal(step.refused)}),"
         before = step
 
 
-def _step(action: Action, changed: Mapping[str, Any]) -> Iterator[str]:
-    pairs = [f"{_literal(name)}: {_literal(value)}" for name, value in changed.items()]
-    line = f"    ({_action(action)}, {{{', '.join(pairs)}}}),"
+def _step(action: Action, changed: Mapping[str, Any]) -> str:
+    line = f"    ({_action(action)}, {_literal(changed)}),"
     if len(line) <= _WIDTH:
-        yield line
-        return
-    yield "    ("
-    yield f"        {_action(action)},"
-    yield "        {"
-    yield from (f"            {pair}," for pair in pairs)
-    yield "        },"
-    yield "    ),"
+        return line
+    return f"    (\n        {_action(action)},\n        {_laid_out(changed, 8)},\n    ),"
 
 
 def _action(action: Action) -> str:
@@ -220,11 +213,19 @@ def _action(action: Action) -> str:
     return f"Action({_literal(action.name)}, {_literal(action.arguments)})"
 
 
-def _mapping(values: Mapping[str, Any]) -> str:
-    """A dictionary, a member a line where it is long."""
-    pairs = [f"{_literal(name)}: {_literal(value)}" for name, value in values.items()]
-    line = f"{{{', '.join(pairs)}}}"
-    return line if len(line) <= _WIDTH - 12 else "\n".join(["{", *(f"    {pair}," for pair in pairs), "}"])
+def _laid_out(value: Any, indent: int = 0, before: int = 12) -> str:
+    """The literal; a member a line where it is too long for one. `before` letters stand before it in its line."""
+    line = _literal(value)
+    if indent + before + len(line) <= _WIDTH or not isinstance(value, Mapping | list | tuple) or not value:
+        return line
+    inside = " " * (indent + 4)
+    if isinstance(value, Mapping):
+        named = ((f"{_literal(name)}: ", member) for name, member in value.items())
+        members = [f"{name}{_laid_out(member, indent + 4, len(name))}" for name, member in named]
+    else:
+        members = [_laid_out(member, indent + 4, 0) for member in value]
+    begin, end = "{}" if isinstance(value, Mapping) else "[]" if isinstance(value, list) else "()"
+    return "\n".join([begin, *(f"{inside}{member}," for member in members), f"{' ' * indent}{end}"])
 
 
 def _literal(value: Any) -> str:

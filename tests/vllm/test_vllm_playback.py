@@ -1,0 +1,64 @@
+"""Generated pytest files on the real vLLM: they fail where the trace happens there, and pass where it does not."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from outlives.invariants.replay import replay
+from outlives.invariants.report.content import Run, Violation, explain
+from outlives.invariants.report.pytest_file import pytest_file
+from outlives.invariants.subject.own import SubjectChoice
+from outlives.invariants.subject_jobs import ReplayWork, about, replay_job
+from outlives.invariants.trace_file import trace_bytes
+from report_files import recorded
+from test_report_pytest_file import FAILED, HOLDS, PASSED, RECORDED, SKIPPED, module, run_pytest, written
+from test_vllm_traces import FOLDER, HAPPENS
+
+pytestmark = pytest.mark.vllm
+
+CASES = ("adjacent-0.24.0", "chunk-end-0.17.1", "withdrawn-encode-0.33.0", "session-lost-0.32.0")
+
+
+@pytest.fixture
+def version(release):
+    if os.environ.get("OUTLIVES_VLLM"):
+        pytest.skip("a generated file is of the installed release")
+    return release.version
+
+
+def test_generated_files_on_the_installed_release(version, tmp_path):
+    written(tmp_path, {module(name): pytest_file(recorded(name)) for name in (*CASES, "settled-a1")})
+    ends = run_pytest(tmp_path, OUTLIVES_SUBJECT="vllm")
+    for name in CASES:
+        kind, said = ends[module(name), HOLDS]
+        assert kind == (FAILED if version in HAPPENS[name] else PASSED), said
+        assert ends[module(name), RECORDED][0] == SKIPPED
+        assert f"this is vLLM {version}" in ends[module(name), RECORDED][1]
+    assert ends[module("settled-a1"), HOLDS][0] == SKIPPED
+    assert "the run relaxes A1, which a real scheduler does not" in ends[module("settled-a1"), HOLDS][1]
+
+
+def _of_vllm(path: Path) -> Violation:
+    """The trace as the real scheduler takes it, in a file that says so."""
+    answer = replay_job(ReplayWork(choice=SubjectChoice(), path=path, given={}), lambda *_: None)
+    configuration = replay(path).configuration
+    assert answer.trace is not None
+    assert configuration is not None
+    content = trace_bytes(answer.trace, configuration, about=about(answer.facts, SubjectChoice()))
+    violation = explain(answer.trace, world=configuration.world(), engine="recorded")
+    return replace(violation, itf=content.decode())
+
+
+def test_a_trace_that_was_recorded_on_vllm_goes_as_recorded_there(version, tmp_path):
+    name = "adjacent-0.24.0"
+    if version not in HAPPENS[name]:
+        pytest.skip("it does not happen on this release")
+    (path,) = FOLDER.glob(f"????-??-??-{name}.itf.json")
+    text = pytest_file(Run(title="t", results=(), violations=(_of_vllm(path),)))
+    assert 'os.environ.get("OUTLIVES_SUBJECT", "vllm")' in text
+    assert f'RECORDED_ON = "vLLM {version}"' in text
+    written(tmp_path, {"test_recorded": text})
+    ends = run_pytest(tmp_path)
+    assert ends["test_recorded", RECORDED] == (PASSED, "")
+    assert ends["test_recorded", HOLDS][0] == FAILED
