@@ -113,6 +113,7 @@ def hostile(text: str = HOSTILE) -> Run:
         violations=(violation,),
         not_covered=(text,),
         not_reached=(text,),
+        notes=(text,),
         vacuous=(text,),
         configuration={text: text, "profile": text},
         provenance={text: text},

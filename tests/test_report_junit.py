@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
 from outlives.invariants.report.clean import shown
-from outlives.invariants.report.content import Run
+from outlives.invariants.report.content import DataTable, Run
 from outlives.invariants.report.junit import junit
 from outlives.invariants.verdict import Verdict
 from report_cases import chunk_end, green, row
@@ -92,6 +92,26 @@ def test_a_file_without_failure_and_error_is_a_run_with_status_0(
     run = Run(title="t", results=results, vacuous=vacuous, known=(known,) if known else None)
     found = suite(run)
     assert (run.status == 0) == (found.attrib["failures"] == found.attrib["errors"] == "0")
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 3, 4, 5])
+@pytest.mark.parametrize("verdicts", [(), (Verdict.VIOLATED, Verdict.UNKNOWN), (Verdict.PASSED,)])
+def test_how_a_command_ended_decides(verdicts: tuple[Verdict, ...], status: int) -> None:
+    """Of `outlives table` a violated cell is an answer; and a command may have nothing to judge."""
+    run = Run(title="t", results=tuple(row("P", each, "c") for each in verdicts), ended_with=status)
+    found = suite(run)
+    assert (status == 0) == (found.attrib["failures"] == found.attrib["errors"] == "0")
+    assert len(found.findall("testcase")) >= 1
+
+
+def test_a_command_that_shows_tables_has_a_case_for_each() -> None:
+    table = DataTable(name="profiles", title="t", columns=("a",), rows=())
+    (case,) = suite(Run(title="t", results=(), tables=(table,), ended_with=0)).findall("testcase")
+    assert (case.attrib["name"], len(case)) == ("profiles", 0)
+
+
+def test_notes_are_told() -> None:
+    assert "said besides" in (suite(replace(green(), notes=("said besides",))).findtext("system-out") or "")
 
 
 def test_an_interrupted_run_is_an_error() -> None:

@@ -149,7 +149,8 @@ def test_parts_that_are_empty_are_not_there() -> None:
 
 
 def test_a_green_run_says_what_it_covers_and_what_not() -> None:
-    page = markdown(green())
+    page = markdown(replace(green(), notes=("said besides",)))
+    assert "**Notes**\n\n- said besides\n" in page
     assert page.startswith("## outlives: profile repaired, guard confirmed, A1 to A4 held\n")
     assert "| PROGRESS | exhaustive | exhausted | every state of the scope: 4,512 states" in page
     assert "**Not covered**\n\n- the priority policy\n- several requests that share a key\n" in page

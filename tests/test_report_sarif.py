@@ -156,9 +156,10 @@ def test_a_rule_is_a_property_with_its_phrase() -> None:
 
 
 def test_a_run_says_how_it_ended_and_what_it_did_not_cover() -> None:
-    (invocation,) = log(green())["invocations"]
+    (invocation,) = log(replace(green(), notes=("said besides",)))["invocations"]
     assert invocation["exitCode"] == 0
     told = [each["message"]["text"] for each in invocation["toolExecutionNotifications"]]
+    assert told[0] == "note: said besides"
     assert "not covered: several requests that share a key" in told
     assert log(replace(green(), interrupted=True))["invocations"][0]["executionSuccessful"] is False
 

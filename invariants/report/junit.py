@@ -2,14 +2,15 @@
 
 Belongs here: which row becomes what. A violation is a failure. Unknown, vacuous and disagreeing rows are errors and not
 skipped cases, because whoever reads such files takes a skipped case for green; only a violation that the user knows of
-already is skipped. So a file without failure and error is a run with exit status 0, and the other way round.
+already is skipped. A file without failure and error is a run with exit status 0, and the other way round: `outlives
+table`, of which a violated cell is an answer, has green cases.
 
 The bytes follow from the run: no clock and no host name is written. Text is made safe by `clean`, which leaves none of
 the characters that XML 1.0 forbids.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from ..verdict import Result, Verdict
@@ -24,14 +25,22 @@ _LONGEST: Final = 2_000
 _STEPS: Final = 200
 """Steps of a trace that are listed; of a longer one the first and the last."""
 
-_Case = tuple[str, str, str, str, str]
-"""What it is (`failure`, `error`, `skipped`, or empty), class, name, message, text."""
+
+class _Case(NamedTuple):
+    """One test case."""
+
+    kind: str
+    """`failure`, `error`, `skipped`; empty: green."""
+    where: str
+    name: str
+    message: str = ""
+    text: str = ""
 
 
 def junit(run: Run) -> str:
     """The run as a JUnit XML file."""
-    cases = list(_cases(run))
-    counts = {kind: sum(1 for case in cases if case[0] == kind) for kind in ("error", "failure", "skipped")}
+    cases = _settled(list(_cases(run)), run)
+    counts = {kind: sum(1 for case in cases if case.kind == kind) for kind in ("error", "failure", "skipped")}
     numbers = {
         "errors": counts["error"],
         "failures": counts["failure"],
@@ -43,7 +52,12 @@ def junit(run: Run) -> str:
     lines += _properties(run)
     for case in cases:
         lines += _written(case)
-    rest = [f"{run.meaning}.", *_listed("Not covered", run.all_not_covered), *_listed("Not reached", run.not_reached)]
+    rest = [
+        f"{run.meaning}.",
+        *run.notes,
+        *_listed("Not covered", run.all_not_covered),
+        *_listed("Not reached", run.not_reached),
+    ]
     lines += [f"<system-out>{_text(chr(10).join(rest))}</system-out>", "</testsuite>", "</testsuites>"]
     return "\n".join(lines) + "\n"
 
@@ -58,26 +72,38 @@ def _cases(run: Run) -> Iterator[_Case]:
         yield _row(result, violation)
     for violation in left:  # of a trace that is explained on its own
         kind, message = ("", "") if violation.outcome == "passes" else ("failure", violation.story.headline)
-        yield kind, _class(violation.engine), violation.property, message, _told(violation) if kind else ""
+        yield _Case(kind, _class(violation.engine), violation.property, message, _told(violation) if kind else "")
     for route in run.vacuous:
-        yield "error", _class("routes"), route, f"{Verdict.VACUOUS}: {route}", ""
+        yield _Case("error", _class("routes"), route, f"{Verdict.VACUOUS}: {route}")
     if run.interrupted:
-        yield "error", _class("run"), "interrupted", run.meaning, ""
-    if not run.results and not run.violations and not run.interrupted:
-        yield "error", _class("run"), "nothing was judged", f"{Verdict.VACUOUS}: nothing was judged", ""
+        yield _Case("error", _class("run"), "interrupted", run.meaning)
+
+
+def _settled(cases: list[_Case], run: Run) -> list[_Case]:
+    """The cases as the exit status has them: green at 0, and otherwise at least one that is not."""
+    if run.status == 0:
+        cases = [case if case.kind == "skipped" else case._replace(kind="") for case in cases]
+        return cases or [_Case("", _class("tables"), table.name) for table in run.tables] or [_ending(run, "")]
+    green = not any(case.kind in ("failure", "error") for case in cases)
+    return [*cases, _ending(run, "error")] if green else cases
+
+
+def _ending(run: Run, kind: str) -> _Case:
+    return _Case(kind, _class("run"), f"exit status {run.status}", run.meaning)
 
 
 def _row(result: Result, violation: Violation | None) -> _Case:
     name, where = result.property, _class(result.engine)
     covers = f"covers: {result.coverage}"
     if result.verdict in _GREEN:
-        return "", where, name, "", ""
+        return _Case("", where, name)
     if result.known:
-        return "skipped", where, name, f"known: {result.known}", ""
+        return _Case("skipped", where, name, f"known: {result.known}")
     if result.verdict is Verdict.VIOLATED:
         headline = result.note or f"{name} is violated" if violation is None else violation.story.headline
-        return "failure", where, name, headline, covers if violation is None else f"{_told(violation)}\n\n{covers}"
-    return "error", where, name, ": ".join(filter(None, (str(result.verdict), result.note))), covers
+        told = covers if violation is None else f"{_told(violation)}\n\n{covers}"
+        return _Case("failure", where, name, headline, told)
+    return _Case("error", where, name, ": ".join(filter(None, (str(result.verdict), result.note))), covers)
 
 
 def _told(violation: Violation) -> str:
@@ -115,7 +141,7 @@ def _type(kind: str, message: str) -> str:
     """A word to filter by: `violated`, `unknown`, `vacuous`, `engines disagree`."""
     if kind == "failure":
         return str(Verdict.VIOLATED)
-    return next((str(each) for each in Verdict if message.startswith(str(each))), "interrupted")
+    return next((str(each) for each in Verdict if message.startswith(str(each))), "run")
 
 
 def _properties(run: Run) -> Iterator[str]:

@@ -193,6 +193,7 @@ def _replay(violation: Violation) -> str:
 
 def _about_run(run: Run) -> Iterator[tuple[str, str, int]]:
     yield "the rows", _rows(run.results), 2
+    yield "what else was said", _list("Notes", run.notes), 3
     yield "what makes the run vacuous", _list("What makes this run vacuous", run.vacuous), 3
     if run.known is not None:
         yield "known findings", _list("Known findings that were met", run.known), 4

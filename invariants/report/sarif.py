@@ -54,7 +54,8 @@ def _log(run: Run, most: int) -> _Json:
     rules = _Rules()
     every = list(_results(run, rules, most))
     results, left = every[:_MOST_RESULTS], len(every) - _MOST_RESULTS
-    notes = [_notification("not covered", each) for each in run.all_not_covered]
+    notes = [_notification("note", each) for each in run.notes]
+    notes += [_notification("not covered", each) for each in run.all_not_covered]
     notes += [_notification("not reached", each) for each in run.not_reached]
     notes += [_notification("left out", f"{left} more results")] if left > 0 else []
     driver: _Json = {"name": "outlives", "rules": rules.written}
