@@ -82,6 +82,13 @@ def test_other_properties_are_judged_at_each_step_and_on_to_the_end() -> None:
     assert "step 4 (of the fair run that follows), accept(): " in short.judge().why
 
 
+def test_a_refused_action_counts_as_a_step() -> None:
+    run = playback(property="GATHER-AFTER-FREE", setup=SHORT, profile="0.17.1")
+    for action in (of("accept"), of("arrive", request="r0"), of("schedule"), of("accept")):
+        run.take(action)
+    assert run.judge().why.startswith("GATHER-AFTER-FREE is violated, step 4, accept(): ")
+
+
 def test_a_run_that_puts_nothing_to_the_test_says_so() -> None:
     found = playback(property="GATHER-AFTER-FREE").judge()
     assert (found.holds, found.asked, found.situation) == (True, False, "a step read an item")

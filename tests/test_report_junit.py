@@ -114,6 +114,13 @@ def test_notes_are_told() -> None:
     assert "said besides" in (suite(replace(green(), notes=("said besides",))).findtext("system-out") or "")
 
 
+def test_a_route_that_was_never_taken_is_an_error() -> None:
+    found = suite(replace(green(), vacuous=("abort: never taken",)))
+    (case,) = (case for case in found.findall("testcase") if case.attrib["classname"] == "outlives.routes")
+    assert case.attrib["name"] == "abort: never taken"
+    assert [each.attrib["type"] for each in case] == ["vacuous"]
+
+
 def test_an_interrupted_run_is_an_error() -> None:
     found = suite(replace(green(), interrupted=True))
     assert found.attrib["errors"] == "1"

@@ -67,6 +67,25 @@ def test_a_long_trace_keeps_its_ends_and_what_is_joined() -> None:
     assert len(text) < LETTERS
 
 
+def test_what_is_joined_is_drawn_however_little_else_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("outlives.invariants.report.mermaid._MOST_STEPS", 2)
+    lines = lines_of("45347-roll-back-a3")
+    assert "Note over S: r0 releases item0 k0" in lines
+    assert "Note over S,W: 2 more steps, not shown here" in lines
+
+
+def many_wide() -> str:
+    """The diagram of 60 steps, each with a name in letters that are long as entities."""
+    (violation,) = hostile("\U0001d54f" * 200).violations
+    more = tuple(replace(violation.lines[1], number=number) for number in range(1, 61))
+    return diagram(replace(violation, lines=(violation.lines[0], *more)))
+
+
+def test_a_diagram_of_many_long_messages_keeps_within_its_letters() -> None:
+    assert LETTERS // 4 < len(many_wide()) <= LETTERS
+    assert "more steps, not shown here" in many_wide()
+
+
 def test_text_is_letters_and_numbered_entities() -> None:
     assert mermaid_text("a; b # c %% d") == "a#59; b #35; c #37;#37; d"
     assert "\n" not in mermaid_text(HOSTILE)
@@ -104,7 +123,8 @@ def test_mermaid_reads_every_diagram_as_it_was_meant() -> None:
 @pytest.mark.mermaid
 def test_mermaid_shows_hostile_names_as_text() -> None:
     raws = [HOSTILE, LONG, "end", "%%{init: {}}%%", "wrap: x", "#35;", "a; participant X", "]]>", "$$x$$", "- x", "+ x"]
-    answers = understood([diagram(hostile(raw).violations[0]) for raw in raws])
+    *answers, wide = understood([*(diagram(hostile(raw).violations[0]) for raw in raws), many_wide()])
+    assert wide.get("error") is None
     for raw, answer in zip(raws, answers, strict=True):
         assert answer.get("error") is None, f"{raw!r}: {answer['error']}"
         assert answer["actors"] == ["scheduler", "steps in flight", "worker"]
