@@ -164,6 +164,9 @@ def long_trace(steps: int) -> Violation:
     )
 
 
+EVERY = tuple(sorted(path.name[11:].removesuffix(".itf.json") for path in (ROOT / FOLDER).glob("*.itf.json")))
+"""Every recorded trace, without its date."""
+
 WHOLE: dict[str, Callable[[], Run]] = {
     "chunk-end": lambda: recorded("chunk-end-0.17.1"),
     "adjacent": lambda: recorded("adjacent-0.24.0"),

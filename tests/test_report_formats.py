@@ -3,6 +3,7 @@
 `OUTLIVES_UPDATE_GOLDEN=1 pytest tests/test_report_formats.py` writes the golden files anew.
 """
 
+import ast
 import json
 import os
 import re
@@ -21,8 +22,9 @@ from outlives.invariants.verdict import Verdict
 from outlives.model.errors import UnknownName
 from outlives.model.trace import parse_trace
 from report_cases import green, row
-from report_files import ROOT, WHOLE, long_trace, recorded
+from report_files import EVERY, ROOT, WHOLE, long_trace, recorded
 from test_report_golden import GOLDEN, UPDATE, unknown, vacuous
+from test_report_sarif import validated
 
 FORMATS = tuple(name for name in WRITERS if name != "html")  # the page has tests of its own
 GOLDEN_ENDINGS = {"markdown": ".md", "sarif": ".sarif", "junit": ".junit.xml", "pytest": ".pytest.txt"}
@@ -102,6 +104,15 @@ def test_of_no_trace_or_several_there_is_no_one_file(violations: int) -> None:
     run = Run(title="t", results=(), violations=(long_trace(1),) * violations)
     with pytest.raises(NotOneTrace, match="format itf is of one trace, and this run has"):
         write_report(run, "itf")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_recorded_trace_is_written_by_every_writer(name: str) -> None:
+    run = recorded(name)
+    for form in FORMATS:
+        assert write_report(run, form)
+    ast.parse(write_report(run, "pytest"))
+    assert validated(write_report(run, "sarif"))
 
 
 # --- same run, same bytes, at once ------------------------------------------------------------------------------------

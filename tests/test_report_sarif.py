@@ -29,7 +29,12 @@ def schema() -> Draft7Validator:
 
 def log(run: Run) -> dict[str, Any]:
     """The one run of the file, after the file was validated."""
-    written = json.loads(sarif(run))
+    return validated(sarif(run))
+
+
+def validated(text: str) -> dict[str, Any]:
+    """The one run of the file, which has to be valid."""
+    written = json.loads(text)
     errors = [f"{error.json_path}: {error.message}" for error in schema().iter_errors(written)]
     assert not errors
     assert written["version"] == "2.1.0"
