@@ -51,7 +51,14 @@ def test_what_goes_between_scheduler_steps_and_worker() -> None:
 def test_the_fair_run_and_a_standstill_are_told() -> None:
     lines = lines_of("adjacent-0.24.0")
     assert "Note over S,W: from here on the environment leaves the requests alone" in lines
-    assert lines[-1] == "Note over S,W: held at step 3, and nothing goes on at step 3"
+    assert lines[-1] == "Note over S,W: held at step 3, and nothing goes on"
+
+
+def test_without_a_release_the_failing_step_alone_is_shaded() -> None:
+    lines = lines_of("failed-load-placeholders-0.33.0")
+    assert sum(line.startswith("rect ") for line in lines) == 1
+    assert lines[lines.index("rect rgba(214, 40, 40, 0.18)") + 1].startswith("F->>W: 3. fail_kv_load(")
+    assert lines[-1] == "Note over S,W: PLACEHOLDERS-KEPT is violated"
 
 
 def test_of_a_model_that_is_not_ours_there_is_none() -> None:

@@ -55,8 +55,8 @@ def mermaid_text(text: str, longest: int = _LONGEST) -> str:
 
 def _drawn(violation: Violation, most: int) -> Iterator[str]:
     lines = violation.lines[1:]
-    joined = violation.joined or ()
-    kept = {*joined, *(line.number for line in (*lines[: most // 2], *lines[-(most - most // 2) :]))}
+    shaded = {event.step for event in violation.story.events if event.kind in _NEEDS} | {*(violation.joined or ())}
+    kept = {*shaded, *(line.number for line in (*lines[: most // 2], *lines[-(most - most // 2) :]))}
     strips = {step: tuple(each) for step, each in groupby(violation.strips, key=lambda strip: strip.step)}
     last = 0
     fair = False
@@ -70,14 +70,14 @@ def _drawn(violation: Violation, most: int) -> Iterator[str]:
             fair = True
             yield _note("S,W", "from here on the environment leaves the requests alone")
         messages = list(_step(line, strips.get(line.number, ())))
-        if line.number in joined:
+        if line.number in shaded:
             yield f"    rect {_SHADE}"
             yield from (f"    {message}" for message in messages)
             yield "    end"
         else:
             yield from messages
-    if joined and violation.outcome == "violated":
-        yield _note("S,W", _joined_words(violation, *joined))
+    if violation.outcome == "violated":
+        yield _note("S,W", _ending_words(violation))
 
 
 _CAUSES: Final = {
@@ -90,12 +90,15 @@ _CAUSES: Final = {
 _NEEDS: Final = {"read": "but needed", "stuck": "and nothing goes on", "violated": "and violated"}
 
 
-def _joined_words(violation: Violation, cause: int, need: int) -> str:
-    """`let go at step 4, but needed at step 8`."""
+def _ending_words(violation: Violation) -> str:
+    """`let go at step 4, but needed at step 8`; without such a pair only that the property is violated."""
+    if violation.joined is None:
+        return f"{violation.property} is violated"
+    cause, need = violation.joined
     events = violation.story.events
     first = next(_CAUSES[each.kind] for each in events if each.step == cause and each.kind in _CAUSES)
     then = next(_NEEDS[each.kind] for each in events if each.step == need and each.kind in _NEEDS)
-    return f"{first} at step {cause}, {then} at step {need}"
+    return f"{first} at step {cause}, {then}{'' if need == cause else f' at step {need}'}"
 
 
 def _step(line: Line, strips: Sequence[Strip]) -> Iterator[str]:
