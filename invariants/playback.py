@@ -66,7 +66,8 @@ class Playback:
     None is the profile's own. `subject`: `model`, or `vllm` for the installed one. `options`: further fields of
     `Configuration` by name (`relax`, `reader`, `without`, `policy`, `fault`, `split`, `arrivals`). `fair_from`: after
     how many actions the environment leaves the requests alone, where those that follow are the fair run's.
-    `scheduler_cls` and `vllm_config`: as the options of that name, for vLLM.
+    `scheduler_cls` and `vllm_config`: as the options of that name, for vLLM; `prefix_caching`: whether its own prefix
+    cache says what is found.
 
     Raises `NotAsked`, `BadTrace` for a setup that is none, and what `Configuration` raises.
     """
@@ -83,6 +84,7 @@ class Playback:
         fair_from: int | None = None,
         scheduler_cls: str | None = None,
         vllm_config: str | None = None,
+        prefix_caching: bool = False,
     ) -> None:
         if subject not in SUBJECTS:
             raise UnknownName("subject", subject, SUBJECTS)
@@ -99,8 +101,10 @@ class Playback:
             self._model = SchedulerModel(world, scope, scheduler_properties(world))
         self._property = self._named(property, subject)
         try:
-            # A real scheduler is started where its model begins; ours is a value.
-            begin: State = getattr(self._model, "begin", initial_state)(numbers)
+            if subject == "vllm":
+                begin: State = self._model.begin(numbers, caching=prefix_caching)  # type: ignore[attr-defined]
+            else:
+                begin = initial_state(numbers)
         except Contradiction as error:
             raise NotAsked(str(error)) from None
         self._states: list[State] = [begin]

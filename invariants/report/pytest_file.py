@@ -16,7 +16,7 @@ from outlives.model.profiles import PROFILES
 from outlives.model.setup import Item, RequestSetup, Setup, Turn
 from outlives.model.trace import Recorded, parse_trace
 
-from ..subject.live import ALIKE
+from ..subject.live import ALIKE, CACHING, on_or_off
 from .changes import changes, flat
 from .clean import shown, to_ascii
 from .content import Run, Violation
@@ -167,6 +167,9 @@ def _more(recorded: Recorded) -> str:
     more: dict[str, Any] = {"fair_from": fair_from if type(fair_from) is int else None}
     for name in ("scheduler_cls", "vllm_config"):
         more[name] = _named_option(recorded.meta, f"--{name.replace('_', '-')}")
+    about = recorded.meta.get("subject")
+    if isinstance(about, dict) and about.get(CACHING) == on_or_off(True):
+        more[CACHING] = True
     lines = [f"\n            {name}={_literal(value)}," for name, value in more.items() if value is not None]
     return "".join(lines)
 

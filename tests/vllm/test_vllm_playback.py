@@ -1,13 +1,16 @@
 """Generated pytest files on the real vLLM: they fail where the trace happens there, and pass where it does not."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from outlives.invariants.playback import Playback
 from outlives.invariants.replay import replay
 from outlives.invariants.report.content import Run, Violation, explain
 from outlives.invariants.report.pytest_file import pytest_file
+from outlives.invariants.subject.live import CACHING
 from outlives.invariants.subject.own import SubjectChoice
 from outlives.invariants.subject_jobs import ReplayWork, about, replay_job
 from outlives.invariants.trace_file import trace_bytes
@@ -45,20 +48,37 @@ def _of_vllm(path: Path) -> Violation:
     configuration = replay(path).configuration
     assert answer.trace is not None
     assert configuration is not None
-    content = trace_bytes(answer.trace, configuration, about=about(answer.facts, SubjectChoice()))
+    said = about(answer.facts, SubjectChoice(), answer.caching)
+    content = trace_bytes(answer.trace, configuration, about=said)
     violation = explain(answer.trace, world=configuration.world(), engine="recorded")
     return replace(violation, itf=content.decode())
 
 
-def test_a_trace_that_was_recorded_on_vllm_goes_as_recorded_there(version, tmp_path):
+def test_traces_that_were_recorded_on_vllm_go_as_recorded_there(version, tmp_path):
+    """With the release's own prefix cache and without."""
     name = "adjacent-0.24.0"
     if version not in HAPPENS[name]:
         pytest.skip("it does not happen on this release")
     (path,) = FOLDER.glob(f"????-??-??-{name}.itf.json")
-    text = pytest_file(Run(title="t", results=(), violations=(_of_vllm(path),)))
-    assert 'os.environ.get("OUTLIVES_SUBJECT", "vllm")' in text
-    assert f'RECORDED_ON = "vLLM {version}"' in text
-    written(tmp_path, {"test_recorded": text})
+    root = json.loads(path.read_bytes())
+    for caching in ("off", "on"):
+        root["#meta"]["subject"] = {CACHING: caching}
+        (tmp_path / "told.itf.json").write_text(json.dumps(root), encoding="utf-8")
+        text = pytest_file(Run(title="t", results=(), violations=(_of_vllm(tmp_path / "told.itf.json"),)))
+        assert 'os.environ.get("OUTLIVES_SUBJECT", "vllm")' in text
+        assert f'RECORDED_ON = "vLLM {version}"' in text
+        assert ("prefix_caching=True," in text) == (caching == "on")
+        written(tmp_path, {f"test_recorded_{caching}": text})
     ends = run_pytest(tmp_path)
-    assert ends["test_recorded", RECORDED] == (PASSED, "")
-    assert ends["test_recorded", HOLDS][0] == FAILED
+    for caching in ("off", "on"):
+        assert ends[f"test_recorded_{caching}", RECORDED] == (PASSED, "")
+        assert ends[f"test_recorded_{caching}", HOLDS][0] == FAILED
+
+
+@pytest.mark.parametrize("caching", [False, True])
+def test_the_prefix_cache_is_the_release_s_own_where_it_was(version, caching):
+    (path,) = FOLDER.glob("????-??-??-adjacent-0.24.0.itf.json")
+    setup = json.loads(path.read_bytes())["#meta"]["setup"]
+    run = Playback(property="PROGRESS", setup=setup, profile="0.24.0", subject="vllm", prefix_caching=caching)
+    assert run.title == f"vLLM {version}"
+    assert run._states[0].caching is caching
