@@ -329,10 +329,10 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
         if world.guard.site == "after-advance":
             book, request = rules.free_pass(world, setup, book, request._replace(counters=counters), number)
         counters, sampled, promised = rules.promise(counters, share.drafts, setup.base, setup.asynchronous)
-        if victim:  # the worker samples by its own count, for which nothing is promised any more
-            told = rules.advance(state.requests[number].counters, share.tokens)
-            _, sampled, _ = rules.promise(told, share.drafts, setup.base, setup.asynchronous)
-            promised = 0
+        if victim:
+            # The worker was told nothing new of it and counts from where its step before began, so that these tokens
+            # never bring it to the last known one: it samples nothing, and nothing is promised.
+            sampled = promised = 0
         lowest = start - live_promises(state.steps, number)
         # A session that goes on with the blocks it holds looks no prefix up: nothing is loaded that could fail.
         held = number in work.admitted and state.requests[number].counters.computed > 0
