@@ -13,7 +13,7 @@ from outlives.invariants.verdict import Step, Trace, Verdict
 from outlives.model.contract import Action
 from report_cases import roll_back, row
 
-HOSTILE = "<script>window.ran=1</script><img src=x onerror=\"window.ran=1\"> '\"&amp; \x1b[31m \u202etfel"
+HOSTILE = '<script>window.ran=1</script><img src=x onerror="window.ran=1"> \'"&amp; \x1b[31m \u202etfel'
 """Markup, quotes, a terminal escape and a direction override."""
 
 _JUDGED = ("GATHER-AFTER-FREE", "GATHER-BEFORE-ENCODE", "NO-CRASH", "COUNTERS-SOUND", "PROGRESS", "SLOTS-SOUND")
@@ -151,11 +151,14 @@ def hostile() -> Run:
     violation = replace(
         violation, property=name, engine=name, badge=name, setup=name, lines=lines, strips=strips, analysis=analysis,
         story=Story(headline=name, events=events), why=name, replay=name, notes=(name,), outcome=name,
-        files=(name, "javascript:alert(1)", f".outlives/1/{name}", ".outlives/1/../../x"), provenance={name: {name: name}},
+        files=(name, "javascript:alert(1)", f".outlives/1/{name}", ".outlives/1/../../x"),
+        provenance={name: {name: name}},
         shrink={"found_length": 31, "final_length": 9, "found_numbers": {name: name}, "final_numbers": {name: 1}},
     )  # fmt: skip
-    table = DataTable(name=name, title=name, columns=(name, name), heads=(name, "x"), rows=((name, name),), legend=(name,))
+    table = DataTable(
+        name=name, title=name, columns=(name, name), heads=(name, "x"), rows=((name, name),), legend=(name,)
+    )
     result = row(name, Verdict.VIOLATED, name, engine=name, note=name, not_covered=(name,))
-    return Run(title=name, results=(result,), violations=(violation, violation), not_covered=(name,), not_reached=(name,),
-               vacuous=(name,), known=(name,), gone=(name,), configuration={name: [name]}, provenance={name: name},
+    return Run(title=name, results=(result,), violations=(violation, violation), not_covered=(name,),
+               not_reached=(name,), vacuous=(name,), known=(name,), gone=(name,), configuration={name: [name]}, provenance={name: name},
                out=".outlives/1", tables=(table,))  # fmt: skip

@@ -13,6 +13,7 @@ the same bytes.
 
 import base64
 import hashlib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import Final
@@ -36,11 +37,28 @@ def html(run: Run) -> str:
     """The page of a run, at most 2 MB. Files of a violation that are in the run's folder (`out`), or in one below it,
     are links relative to that folder: the page belongs into it."""
     for limits in LEVELS:
-        page = _page(run, limits)
+        try:
+            page = _page(run, limits)
+        except _TooLarge:
+            continue
         if len(page.encode()) <= MOST_BYTES:
             return page
-    # Every part has a bound at the last level, and so their sum; a page that is larger all the same must not be written.
+    # Every part has a bound at the last level, and so their sum: a larger page is a fault of this writer.
     raise AssertionError(f"the poorest page has {len(page.encode()):,} bytes, more than {MOST_BYTES:,}")
+
+
+class _TooLarge(Exception):
+    """The parts so far are above the cap already: there is no need to write the rest."""
+
+
+def _within_cap(parts: Iterable[Markup]) -> list[Markup]:
+    kept, length = [], 0
+    for part in parts:
+        kept.append(part)
+        length += len(part)
+        if length > MOST_BYTES:
+            raise _TooLarge
+    return kept
 
 
 @cache
@@ -62,9 +80,9 @@ def _policy() -> str:
 
 def _page(run: Run, limits: Limits) -> str:
     shown = run.violations[: limits.violations]
-    articles = [
+    articles = _within_cap(
         violation_article(each, f"v{number}", limits, run.out) for number, each in enumerate(shown, start=1)
-    ]
+    )
     kind = kind_of(run)
     head = tag(
         "head",
@@ -132,7 +150,9 @@ def _contents(violations: tuple[Violation, ...], limits: Limits) -> Markup:
         if number <= limits.violations:
             rows.append(tag("li", tag("span", tag("a", name, href=f"#v{number}"), " ", words)))
         else:
-            rows.append(tag("li", tag("span", name, " ", words), " (not shown in full here; the file of its trace has it)"))
+            rows.append(
+                tag("li", tag("span", name, " ", words), " (not shown in full here; the file of its trace has it)")
+            )
     more = len(violations) - _NAMED
     if more > 0:
         rows.append(tag("li", f"{more} more"))
@@ -140,7 +160,7 @@ def _contents(violations: tuple[Violation, ...], limits: Limits) -> Markup:
 
 
 def _whole(run: Run, limits: Limits) -> Markup | None:
-    parts = run_parts(run, limits)
+    parts = _within_cap(run_parts(run, limits))
     if not parts:
         return None
     heading = tag("h2", "The whole run") if run.violations else None

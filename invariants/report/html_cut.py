@@ -30,6 +30,8 @@ class Limits:
     """Of one table or list."""
     columns: int
     """Of one table."""
+    cells: int
+    """Of one table."""
     tables: int
     strips: int
     """Requests of one step."""
@@ -42,14 +44,14 @@ class Limits:
 
 
 LEVELS: Final = (
-    Limits(first=40, last=80, events=24, violations=12, rows=1_000, columns=60, tables=40, strips=8, items=32,
-           changes=60, text=600),
-    Limits(first=20, last=40, events=12, violations=8, rows=300, columns=40, tables=20, strips=6, items=16, changes=30,
-           text=300),
-    Limits(first=6, last=14, events=6, violations=4, rows=80, columns=24, tables=8, strips=4, items=12, changes=16,
-           text=160),
-    Limits(first=2, last=4, events=2, violations=1, rows=20, columns=8, tables=2, strips=2, items=6, changes=8,
-           text=80),
+    Limits(first=40, last=80, events=24, violations=12, rows=1_000, columns=60, cells=6_000, tables=40, strips=8,
+           items=32, changes=60, text=600),
+    Limits(first=20, last=40, events=12, violations=8, rows=300, columns=40, cells=2_000, tables=20, strips=6,
+           items=16, changes=30, text=300),
+    Limits(first=6, last=14, events=6, violations=4, rows=80, columns=24, cells=600, tables=8, strips=4,
+           items=12, changes=16, text=160),
+    Limits(first=2, last=4, events=2, violations=1, rows=20, columns=8, cells=80, tables=2, strips=2,
+           items=6, changes=8, text=80),
 )  # fmt: skip
 """From the fullest to the poorest; the last one fits whatever comes, as every part of a page is bounded by it."""
 

@@ -4,12 +4,13 @@ Belongs here: what shows data without knowing what it is about.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
 
+from .clean import shown
 from .content import DataTable
 from .html_cut import Limits
 from .html_markup import Child, Markup, gathered, tag, text
@@ -20,7 +21,7 @@ _GOOD: Final = re.compile(r"proved|passed|exhausted|passes|\+$|yes$")
 _BAD: Final = re.compile(r"UNSAFE|STUCK|DISAGREE|violated|engines disagree|X$|NO$")
 _UNSURE: Final = re.compile(r"unknown|vacuous|\?$")
 _DEEP: Final = 4
-"""Values inside values; what is deeper is shown as text."""
+"""Values inside values; what is deeper is counted."""
 
 
 def section(title: str, content: Markup, kind: str) -> Markup:
@@ -50,12 +51,13 @@ def data_table(table: DataTable, limits: Limits) -> Markup:
         tag("th", tag("abbr", short, title=full) if short != full else short, scope="col")
         for short, full in zip(heads, table.columns, strict=False)
     ]
-    rows = [_table_row(row[: limits.columns], limits) for row in table.rows[: limits.rows]]
+    most = min(limits.rows, max(limits.cells // max(len(heads), 1), 1))
+    rows = [_table_row(row[: limits.columns], limits) for row in table.rows[:most]]
     cut = []
     if wide:
         cut.append(f"{len(table.columns) - limits.columns} more columns are not shown here.")
-    if len(table.rows) > limits.rows:
-        cut.append(f"{len(table.rows) - limits.rows:,} more rows are not shown here.")
+    if len(table.rows) > most:
+        cut.append(f"{len(table.rows) - most:,} more rows are not shown here.")
     body = gathered(
         tag("div", tag("table", tag("thead", tag("tr", head)), tag("tbody", rows)), class_="scroll", tabindex=0,
             role="group", aria_label=table.title),
@@ -74,25 +76,44 @@ def _table_row(row: Sequence[str], limits: Limits) -> Markup:
 
 def data_list(values: Mapping[str, Any], limits: Limits) -> Markup:
     """Values by name; what is inside a value is set in under it."""
-    return tag("dl", _pairs(values, limits, 1))
+    return tag("dl", _pairs(values, limits, count(1), 1))
 
 
-def _pairs(values: Mapping[str, Any], limits: Limits, depth: int) -> Child:
-    shown = [*islice(values.items(), max(limits.rows // 4 ** (depth - 1), 2))]
-    more = len(values) - len(shown)
-    pairs = [tag("div", tag("dt", str(name)), tag("dd", _value(value, limits, depth))) for name, value in shown]
-    return [*pairs, tag("div", tag("dt", f"{more} more"), tag("dd", "not shown here"))] if more > 0 else pairs
+def _pairs(values: Mapping[str, Any], limits: Limits, written: Iterator[int], depth: int) -> list[Markup]:
+    """`written` counts the pairs of the whole list, which together are bounded."""
+    pairs = []
+    for place, (name, value) in enumerate(values.items()):
+        if next(written) > limits.rows:
+            pairs.append(tag("div", tag("dt", f"{len(values) - place} more"), tag("dd", "not shown here")))
+            break
+        pairs.append(tag("div", tag("dt", str(name)), tag("dd", _value(value, limits, written, depth))))
+    return pairs
 
 
-def _value(value: Any, limits: Limits, depth: int) -> Child:
-    if isinstance(value, Mapping) and depth < _DEEP:
-        return tag("dl", _pairs(value, limits, depth + 1)) if value else "none"
+def _value(value: Any, limits: Limits, written: Iterator[int], depth: int) -> Child:
+    if isinstance(value, Mapping):
+        if depth >= _DEEP:
+            return f"{len(value)} values"
+        return tag("dl", _pairs(value, limits, written, depth + 1)) if value else "none"
     if isinstance(value, list | tuple | set | frozenset):
         several = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        return text(", ".join(map(str, several)) or "none", 2 * limits.text)
+        return text(_listed(several, limits) or "none", 3 * limits.text)
     if isinstance(value, bool):
         return "yes" if value else "no"
     return text(f"{value:,}" if isinstance(value, int) else value, limits.text)
+
+
+def _listed(several: Sequence[Any], limits: Limits) -> str:
+    """The first ones, as many as there is room for, and how many more there are."""
+    told: list[str] = []
+    room = 2 * limits.text
+    for each in several:
+        told.append(shown(each, limits.text))
+        room -= len(told[-1])
+        if room < 0:
+            break
+    more = len(several) - len(told)
+    return ", ".join([*told, f"{more:,} more"] if more > 0 else told)
 
 
 def files_list(files: Sequence[str], out: str, limits: Limits) -> Markup:

@@ -3,14 +3,14 @@
 Belongs here: the parts of a `Run` that are not one of its violations.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..verdict import Result, Verdict
 from .content import Run
 from .html_cut import Limits
 from .html_data import bullets, data_list, data_table, section
-from .html_markup import Child, Markup, gathered, tag, text
+from .html_markup import Markup, gathered, tag, text
 
 __all__ = ["kind_of", "overall", "run_parts", "verdict_counts"]
 
@@ -65,9 +65,10 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def run_parts(run: Run, limits: Limits) -> Markup:
+def run_parts(run: Run, limits: Limits) -> Iterator[Markup]:
     """Results, lists, tables, provenance, in this order."""
-    parts: list[Child] = [_results(run.results, limits)] if run.results else []
+    if run.results:
+        yield _results(run.results, limits)
     for title, listed, kind in (
         ("Vacuous: an open route that never fired", run.vacuous, "vacuous"),
         ("Known findings, met again", run.known or (), "known"),
@@ -76,16 +77,16 @@ def run_parts(run: Run, limits: Limits) -> Markup:
         ("Not reached, and what to raise", run.not_reached, "not-reached"),
     ):
         if listed:
-            parts.append(section(title, bullets(listed, limits), f"listed {kind}"))
-    parts += [data_table(table, limits) for table in run.tables[: limits.tables]]
+            yield section(title, bullets(listed, limits), f"listed {kind}")
+    for table in run.tables[: limits.tables]:
+        yield data_table(table, limits)
     if len(run.tables) > limits.tables:
-        parts.append(tag("p", f"{len(run.tables) - limits.tables} more tables are not shown here.", class_="quiet"))
+        yield tag("p", f"{len(run.tables) - limits.tables} more tables are not shown here.", class_="quiet")
     provenance = {**run.provenance, **({"files": run.out} if run.out else {})}
     if provenance:
-        parts.append(section("Provenance", data_list(provenance, limits), "provenance"))
+        yield section("Provenance", data_list(provenance, limits), "provenance")
     if run.configuration:
-        parts.append(section("Configuration", data_list(run.configuration, limits), "provenance"))
-    return gathered(parts)
+        yield section("Configuration", data_list(run.configuration, limits), "provenance")
 
 
 def _results(results: Sequence[Result], limits: Limits) -> Markup:
@@ -132,5 +133,5 @@ def _matrix(results: Sequence[Result], limits: Limits) -> Markup | None:
                                                 for engine in engines])
         for name in names
     ]  # fmt: skip
-    return tag("div", tag("table", tag("thead", head), tag("tbody", rows), class_="matrix"), class_="scroll", tabindex=0,
-               role="group", aria_label="Verdicts by property and engine")  # fmt: skip
+    table = tag("table", tag("thead", head), tag("tbody", rows), class_="matrix")
+    return tag("div", table, class_="scroll", tabindex=0, role="group", aria_label="Verdicts by property and engine")

@@ -15,8 +15,9 @@ from .telling import count_of
 __all__ = ["stage"]
 
 _NARROW: Final = 12
-"""Up to so many steps the time line takes the width there is; of more each has its own, `_EACH` pixels apart, and the line scrolls."""
+"""Up to so many steps the time line takes the width there is; with more of them it scrolls."""
 _EACH: Final = 10
+"""Pixels between two steps of a time line that scrolls."""
 _NAMED: Final = 12
 """Up to so many steps the actions' names stand under their numbers, each cut to so many characters."""
 
@@ -84,8 +85,9 @@ def _time_line(steps: Steps) -> Markup:
     if joined is not None and words is not None and joined[0] != joined[1] and {*joined} <= places.keys():
         parts.append(_join(places[joined[0]], places[joined[1]], below, f"{words[0]} → {words[1]}"))
         height = below + 28
-    return tag("svg", *parts, class_="time", width="100%" if count <= _NARROW else count * (wide + _EACH), height=height,
-               role="group", aria_label=f"{count_of(count, 'place')} on the time line")  # fmt: skip
+    width = "100%" if count <= _NARROW else count * (wide + _EACH)
+    return tag("svg", *parts, class_="time", width=width, height=height, role="group",
+               aria_label=f"{count_of(count, 'place')} on the time line")  # fmt: skip
 
 
 def _stop(steps: Steps, step: int, x: float, top: int, wide: int, named: bool) -> Markup:

@@ -1,7 +1,7 @@
 """What the page says of one step: changed fields, the guard with its numbers, each property's state, each item.
 
-Belongs here: the pieces that the panel of the selected step (`html_stage`) and the step table (`html_step_table`) share,
-and which steps there are.
+Belongs here: which steps there are, and the pieces that the panel of the selected step (`html_stage`) and the step table
+(`html_step_table`) share.
 """
 
 from collections.abc import Sequence
@@ -141,8 +141,8 @@ def _guard_line(each: GuardLine) -> Markup:
     said = {"yes": "true", "no": "false", "none": "not an inequality"}[state]
     if each.held and each.holds is not None:
         said += ": it may go" if each.holds else ": it stays"
-    return tag("li", tag("span", f"{each.request} item{each.item}{'' if each.held else ', not held'}", class_="of"), " ",
-               tag("code", each.inequality), " ", tag("span", said, class_=f"said {state}"))  # fmt: skip
+    whose = f"{each.request} item{each.item}{'' if each.held else ', not held'}"
+    return tag("li", tag("span", whose, class_="of"), " ", tag("code", each.inequality), " ", tag("span", said, class_=f"said {state}"))  # fmt: skip
 
 
 def property_icons(facts: StepFacts, limits: Limits) -> Markup:
@@ -150,7 +150,8 @@ def property_icons(facts: StepFacts, limits: Limits) -> Markup:
     icons = []
     for name, state in [*facts.judged.items()][: limits.rows]:
         icons.append(_icon(state, f"{name}: {state}"))
-    bad = [tag("strong", name, class_="bad") for name, state in facts.judged.items() if state == "violated"]
+    names = [name for name, state in facts.judged.items() if state == "violated"]
+    bad = [tag("strong", name, class_="bad") for name in names[: limits.rows]]
     return gathered(tag("span", icons, class_="icons"), bad)
 
 
@@ -185,4 +186,3 @@ def item_lines(steps: Steps, strip: Strip) -> Markup:
 def step_link(steps: Steps, step: int) -> Markup:
     """The step's number as a link to it."""
     return tag("a", step, href=Markup(steps.link(step)), class_="to-step")
-

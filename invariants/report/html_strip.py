@@ -6,6 +6,7 @@ Belongs here: how one strip is drawn, large (the selected step) and small (a row
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from .clean import shown
 from .html_markup import Child, Markup, gathered, tag
 from .html_track import CROSS, FLAG, arrow, bar, counter, label, positions, shape, tick, track
 from .html_view import Past, View
@@ -16,6 +17,8 @@ __all__ = ["PLACES", "Cause", "large_strip", "ruler", "small_strip", "strip_word
 
 _NAME: Final = 18
 """Characters of a key in the drawing; the line under it has all."""
+_SPOKEN: Final = 80
+"""Characters of a key in the strip's description."""
 _THICK, _LANE, _SMALL = 30, 31, 26
 """Pixels: the track's height, a lane below it, a strip of the table."""
 PLACES: Final = {
@@ -38,20 +41,20 @@ class Cause(NamedTuple):
 
 def large_strip(strip: Strip, view: View, ident: str, past: Past, items: int, cause: Cause | None = None) -> Markup:
     """The strip of the selected step, with names: a figure with its description."""
-    shown = strip.items[:items]
+    drawn = strip.items[:items]
     lead = 14 if cause is None else 72
     top = lead + 46
-    lanes = _lanes(strip, shown, view, top + _THICK + 14, past)
+    lanes = _lanes(strip, drawn, view, top + _THICK + 14, past)
     parts: list[Child] = [
         tag("title", f"Token strip of {strip.request} after step {strip.step}", id=f"{ident}t"),
-        tag("desc", strip_words(strip, past), id=f"{ident}d"),
+        tag("desc", strip_words(strip, past, items), id=f"{ident}d"),
         positions(view, 12),
         None if cause is None else _lead(cause, view, 20, items),
-        track(strip, view, shown, top, _THICK, view.cells),
+        track(strip, view, drawn, top, _THICK, view.cells),
         counter(view, strip.computed, "computed", lead + 14, top + _THICK + 5),
         counter(view, strip.confirmed, "confirmed", lead + 30, top + _THICK + 5),
         lanes.drawn,
-        None if cause is None else _joins(cause, strip, shown, view, 64, top),
+        None if cause is None else _joins(cause, strip, drawn, view, 64, top),
     ]
     return tag("svg", *parts, class_="strip large", role="img", width="100%", height=lanes.bottom,
                aria_labelledby=f"{ident}t {ident}d")  # fmt: skip
@@ -59,11 +62,11 @@ def large_strip(strip: Strip, view: View, ident: str, past: Past, items: int, ca
 
 def small_strip(strip: Strip, view: View, past: Past, items: int) -> Markup:
     """The strip in a row of the step table: the same without names, which are its description."""
-    shown = strip.items[:items]
-    name = f"{strip.request} after step {strip.step}: {strip_words(strip, past)}"
-    return tag("svg", tag("title", name), track(strip, view, shown, 6, _SMALL - 10, view.labels),
+    drawn = strip.items[:items]
+    name = f"{strip.request} after step {strip.step}: {strip_words(strip, past, items)}"
+    return tag("svg", tag("title", name), track(strip, view, drawn, 6, _SMALL - 10, view.labels),
                tick(view, strip.confirmed, "confirmed", 1, _SMALL - 1),
-               tick(view, strip.computed, "computed", 1, _SMALL - 1), _marks(shown, view, 6, _SMALL - 10),
+               tick(view, strip.computed, "computed", 1, _SMALL - 1), _marks(drawn, view, 6, _SMALL - 10),
                class_="strip small", role="img", width="100%", height=_SMALL)  # fmt: skip
 
 
@@ -72,17 +75,18 @@ def ruler(view: View) -> Markup:
     return tag("svg", positions(view, 12), class_="strip", width="100%", height=16, aria_hidden="true")
 
 
-def strip_words(strip: Strip, past: Past) -> str:
+def strip_words(strip: Strip, past: Past, items: int) -> str:
     """The strip in sentences, for those who do not see it."""
     told = [
         f"{count_of(strip.known, 'token')} known, {strip.computed} computed, {strip.confirmed} confirmed, "
         f"{strip.in_flight} in flight"
     ]
-    for item in strip.items:
+    for item in strip.items[:items]:
         marks = ", ".join(item.marks)
         before = past.released.get(item.number)
+        place = PLACES.get(item.place, item.place)
         told.append(
-            f"item{item.number} {window(item.start, item.end)} key {item.key}: {PLACES.get(item.place, item.place)}, "
+            f"item{item.number} {window(item.start, item.end)} key {shown(item.key, _SPOKEN)}: {place}, "
             f"{'' if item.on_shelf else 'not '}on the worker's shelf{f'; {marks} in this step' if marks else ''}"
             f"{f'; released at step {before}' if before is not None and before != strip.step else ''}"
         )
@@ -99,15 +103,15 @@ def strip_words(strip: Strip, past: Past) -> str:
 def _lead(cause: Cause, view: View, top: int, items: int) -> Markup:
     """The earlier strip, without lanes: what was sure then, and the flag where the item was let go."""
     strip = cause.strip
-    shown = strip.items[:items]
-    short = [count for number, count in cause.past.short.items() if _has(shown, number, "released")]
+    drawn = strip.items[:items]
+    short = [count for number, count in cause.past.short.items() if _has(drawn, number, "released")]
     words = f"{cause.words}, {short[0]} short of confirmed" if short else cause.words
     return gathered(
         tag("text", words, x=0, y=top + 14, class_="name release"),
-        track(strip, view, shown, top + 22, 16, view.cells),
+        track(strip, view, drawn, top + 22, 16, view.cells),
         tick(view, strip.confirmed, "confirmed", top + 17, top + 42),
         tick(view, strip.computed, "computed", top + 17, top + 42),
-        _marks(shown, view, top + 22, 16),
+        _marks(drawn, view, top + 22, 16),
     )
 
 
@@ -115,9 +119,7 @@ def _has(items: Iterable[StripItem], number: int, mark: str) -> bool:
     return any(item.number == number and mark in item.marks for item in items)
 
 
-def _joins(
-    cause: Cause, strip: Strip, items: Sequence[StripItem], view: View, top: int, bottom: int
-) -> list[Markup]:
+def _joins(cause: Cause, strip: Strip, items: Sequence[StripItem], view: View, top: int, bottom: int) -> list[Markup]:
     """An arrow from each item that was let go then to the positions of it that are needed now."""
     drawn = []
     for item in items:
@@ -186,7 +188,9 @@ def _window_lane(each: Window, items: Sequence[StripItem], view: View, top: int)
         if item.number in each.missed:
             low, high = max(item.start, each.low), min(item.end, each.high)
             parts.append(bar(view, low, high, top, 6, "lane missing"))
-            words += f", {high - low} of item{item.number} missing"
+            words += (
+                f", {high - low} missing" if len(each.missed) == 1 else f", {high - low} of item{item.number} missing"
+            )
     left = view.at(each.low) < 40
     place = view.at(each.low if left else each.high)
     parts.append(label(place, top + 19, words, f"name {each.reader}{missed}", after=left, away=0))

@@ -86,9 +86,7 @@ def arrow(left: float, top: float, right: float, bottom: float) -> Markup:
                marker_end="url(#arrow)")  # fmt: skip
 
 
-def track(
-    strip: Strip, view: View, items: Sequence[StripItem], top: int, thick: int, lines: Iterable[int]
-) -> Markup:
+def track(strip: Strip, view: View, items: Sequence[StripItem], top: int, thick: int, lines: Iterable[int]) -> Markup:
     """Known tokens, items on them, the uncertain zone, what was missed, and the boxes of the readers."""
     parts: list[Markup] = [
         bar(view, view.low, view.high, top, thick, "nothing"),

@@ -1,4 +1,4 @@
-"""One violation as an article: headline and badge, the stage, the step table, the because-chain, and what else is known.
+"""One violation as an article: headline and badge, stage, because-chain, step table, and what else is known of it.
 
 Belongs here: the order of these parts, and those that are not about single steps.
 """
@@ -31,7 +31,7 @@ def violation_article(violation: Violation, ident: str, limits: Limits, out: str
         section("Every step", tag("div", step_table(steps), class_="table-box"), "steps") if steps.lines else None,
         _counterfactuals(violation, limits),
         _what_if(violation, limits),
-        _shrunk(violation),
+        _shrunk(violation, limits),
         _again(violation, out, limits),
         section("Where it comes from", data_list(violation.provenance, limits), "provenance")
         if violation.provenance
@@ -127,7 +127,7 @@ def _what_if(violation: Violation, limits: Limits) -> Markup | None:
     return section("What if", gathered(parts), "what-if") if parts else None
 
 
-def _shrunk(violation: Violation) -> Markup | None:
+def _shrunk(violation: Violation, limits: Limits) -> Markup | None:
     words = violation.shrink_words()
     if not words:
         return None
@@ -135,7 +135,7 @@ def _shrunk(violation: Violation) -> Markup | None:
     parts: list[Child] = [tag("p", f"{words}.")]
     if isinstance(found, int) and isinstance(final, int) and found >= final > 0:
         parts.append(_lengths(found, final))
-    parts.append(_moved(violation.shrink))
+    parts.append(_moved(violation.shrink, limits))
     return section("How it shrank", gathered(parts), "shrink")
 
 
@@ -153,20 +153,24 @@ def _lengths(found: int, final: int) -> Markup:
     return tag("svg", tag("title", title), bars, names, width="100%", height=36, role="img", class_="lengths")
 
 
-def _moved(shrink: Mapping[str, Any]) -> Markup | None:
+def _moved(shrink: Mapping[str, Any], limits: Limits) -> Markup | None:
     before, after = shrink.get("found_numbers", {}), shrink.get("final_numbers", {})
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return None
     moved = [(name, old, after[name]) for name, old in before.items() if after.get(name, old) != old]
-    return tag("ul", [tag("li", tag("code", name, class_="field"), " ", tag("del", str(old)), " → ",
-                          tag("ins", str(new))) for name, old, new in moved], class_="changes") if moved else None  # fmt: skip
+    rows = [
+        tag("li", tag("code", name, class_="field"), " ", tag("del", str(old)), " → ", tag("ins", str(new)))
+        for name, old, new in moved[: limits.rows]
+    ]
+    return tag("ul", rows, class_="changes") if rows else None
 
 
 def _again(violation: Violation, out: str, limits: Limits) -> Markup | None:
     parts: list[Child] = []
     if violation.replay:
-        parts.append(tag("div", tag("pre", tag("code", text(violation.replay, 2_000))),
-                         tag("button", "Copy", type="button", class_="copy", hidden=True), class_="command"))  # fmt: skip
+        command = tag("pre", tag("code", text(violation.replay, 2_000)))
+        copy = tag("button", "Copy", type="button", class_="copy", hidden=True)
+        parts.append(tag("div", command, copy, class_="command"))
     if violation.files:
         parts.append(files_list(violation.files, out, limits))
     return section("Run it again", gathered(parts), "replay") if parts else None
