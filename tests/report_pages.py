@@ -160,5 +160,6 @@ def hostile() -> Run:
     )
     result = row(name, Verdict.VIOLATED, name, engine=name, note=name, not_covered=(name,))
     return Run(title=name, results=(result,), violations=(violation, violation), not_covered=(name,),
-               not_reached=(name,), vacuous=(name,), known=(name,), gone=(name,), configuration={name: [name]}, provenance={name: name},
+               not_reached=(name,), vacuous=(name,), known=(name,), gone=(name,), configuration={name: [name]},
+               provenance={name: name},
                out=".outlives/1", tables=(table,))  # fmt: skip

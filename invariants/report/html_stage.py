@@ -5,6 +5,8 @@ Belongs here: their layout. It works without a script: a link of the time line n
 
 from typing import Final
 
+from outlives.model.state import FINISHED
+
 from .html_cut import Gap
 from .html_markup import Child, Markup, gathered, number, tag
 from .html_steps import Steps, changes_list, event_words, guard_lines, item_lines, property_list
@@ -179,7 +181,7 @@ def _figures(steps: Steps, step: int) -> Markup | None:
         past = steps.pasts[step, strip.request]
         figures.append(tag(
             "figure",
-            tag("figcaption", tag("b", strip.request), f" {strip.status}: ", _counters(strip)),
+            tag("figcaption", tag("b", strip.request), f" {strip.status}", _counters(strip)),
             tag("div", large_strip(strip, steps.view, ident, past, steps.limits.items, _cause(steps, strip)),
                 class_="drawing"),
             item_lines(steps, strip),
@@ -204,9 +206,11 @@ def _cause(steps: Steps, strip: Strip) -> Cause | None:
     return Cause(found[0], steps.pasts[joined[0], found[0].request], f"step {joined[0]}: {words[0]}{whose}")
 
 
-def _counters(strip: Strip) -> Markup:
+def _counters(strip: Strip) -> Markup | None:
+    if strip.status == FINISHED:
+        return None
     return gathered(
-        f"{strip.known} known, {strip.computed} computed, ",
+        f": {strip.known} known, {strip.computed} computed, ",
         tag("b", f"{strip.confirmed} confirmed"),
         f", {strip.in_flight} in flight",
     )

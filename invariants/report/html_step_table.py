@@ -40,7 +40,7 @@ def step_table(steps: Steps) -> Markup:
         "table",
         tag("thead", tag("tr", heads, role="row"), role="rowgroup"),
         tag("tbody", rows, role="rowgroup"),
-        class_="steps",
+        class_="steps several" if _several(steps) else "steps",
         role="table",
         aria_label="Every step",
     )
@@ -61,7 +61,7 @@ def _row(steps: Steps, step: int, columns: tuple[str, ...], before: dict[str, St
     line, limits = steps.lines[step], steps.limits
     facts = steps.facts.get(step)
     strips = steps.strips.get(step, ())[: limits.strips]
-    several = len({strip.request for strip in steps.violation.strips}) > 1
+    several = _several(steps)
     cells: dict[str, Child] = {
         "step": step_link(steps, step),
         "action and what it changed": gathered(tag("code", line.action, class_="action"), changes_list(line, limits)),
@@ -77,6 +77,11 @@ def _row(steps: Steps, step: int, columns: tuple[str, ...], before: dict[str, St
     }  # fmt: skip
     tds = [tag("td", cells[name], class_=f"c-{name.split()[0]}", data_label=name, role="cell") for name in columns]
     return tag("tr", tds, class_=_kind(steps, step), data_step=step, role="row")
+
+
+def _several(steps: Steps) -> bool:
+    """Whether the strips are of more than one request."""
+    return len({strip.request for strips in steps.strips.values() for strip in strips}) > 1
 
 
 def _counter(strip: Strip, before: dict[str, Strip], name: str, several: bool) -> Markup:

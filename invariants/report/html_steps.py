@@ -1,7 +1,7 @@
 """What the page says of one step: changed fields, the guard with its numbers, each property's state, each item.
 
-Belongs here: which steps there are, and the pieces that the panel of the selected step (`html_stage`) and the step table
-(`html_step_table`) share.
+Belongs here: which steps there are, and the pieces that the panel of the selected step (`html_stage`) and the table of
+all steps (`html_step_table`) share.
 """
 
 from collections.abc import Sequence
@@ -142,7 +142,8 @@ def _guard_line(each: GuardLine) -> Markup:
     if each.held and each.holds is not None:
         said += ": it may go" if each.holds else ": it stays"
     whose = f"{each.request} item{each.item}{'' if each.held else ', not held'}"
-    return tag("li", tag("span", whose, class_="of"), " ", tag("code", each.inequality), " ", tag("span", said, class_=f"said {state}"))  # fmt: skip
+    return tag("li", tag("span", whose, class_="of"), " ", tag("code", each.inequality), " ",
+               tag("span", said, class_=f"said {state}"))  # fmt: skip
 
 
 def property_icons(facts: StepFacts, limits: Limits) -> Markup:

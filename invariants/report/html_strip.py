@@ -6,6 +6,8 @@ Belongs here: how one strip is drawn, large (the selected step) and small (a row
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from outlives.model.state import FINISHED
+
 from .clean import shown
 from .html_markup import Child, Markup, gathered, tag
 from .html_track import CROSS, FLAG, arrow, bar, counter, label, positions, shape, tick, track
@@ -44,6 +46,7 @@ def large_strip(strip: Strip, view: View, ident: str, past: Past, items: int, ca
     drawn = strip.items[:items]
     lead = 14 if cause is None else 72
     top = lead + 46
+    over = strip.status == FINISHED
     lanes = _lanes(strip, drawn, view, top + _THICK + 14, past)
     parts: list[Child] = [
         tag("title", f"Token strip of {strip.request} after step {strip.step}", id=f"{ident}t"),
@@ -51,10 +54,10 @@ def large_strip(strip: Strip, view: View, ident: str, past: Past, items: int, ca
         positions(view, 12),
         None if cause is None else _lead(cause, view, 20, items),
         track(strip, view, drawn, top, _THICK, view.cells),
-        counter(view, strip.computed, "computed", lead + 14, top + _THICK + 5),
-        counter(view, strip.confirmed, "confirmed", lead + 30, top + _THICK + 5),
-        lanes.drawn,
         None if cause is None else _joins(cause, strip, drawn, view, 64, top),
+        None if over else counter(view, strip.computed, "computed", lead + 14, top + _THICK + 5),
+        None if over else counter(view, strip.confirmed, "confirmed", lead + 30, top + _THICK + 5),
+        lanes.drawn,
     ]
     return tag("svg", *parts, class_="strip large", role="img", width="100%", height=lanes.bottom,
                aria_labelledby=f"{ident}t {ident}d")  # fmt: skip
@@ -63,10 +66,13 @@ def large_strip(strip: Strip, view: View, ident: str, past: Past, items: int, ca
 def small_strip(strip: Strip, view: View, past: Past, items: int) -> Markup:
     """The strip in a row of the step table: the same without names, which are its description."""
     drawn = strip.items[:items]
+    ticks = None
+    if strip.status != FINISHED:
+        ticks = [tick(view, strip.confirmed, "confirmed", 1, _SMALL - 1),
+                 tick(view, strip.computed, "computed", 1, _SMALL - 1)]  # fmt: skip
     name = f"{strip.request} after step {strip.step}: {strip_words(strip, past, items)}"
     return tag("svg", tag("title", name), track(strip, view, drawn, 6, _SMALL - 10, view.labels),
-               tick(view, strip.confirmed, "confirmed", 1, _SMALL - 1),
-               tick(view, strip.computed, "computed", 1, _SMALL - 1), _marks(drawn, view, 6, _SMALL - 10),
+               ticks, _marks(drawn, view, 6, _SMALL - 10),
                class_="strip small", role="img", width="100%", height=_SMALL)  # fmt: skip
 
 
@@ -128,7 +134,7 @@ def _joins(cause: Cause, strip: Strip, items: Sequence[StripItem], view: View, t
                 low, high = max(item.start, each.low), min(item.end, each.high)
                 released = _has(cause.strip.items, item.number, "released")
                 middle = (view.at(low) + view.at(high)) / 2
-                start = view.at(item.end) if released else (view.at(item.start) + view.at(item.end)) / 2
+                start = view.at(item.end) if released else middle
                 drawn.append(arrow(start, top, middle, bottom - 1))
     return drawn
 
