@@ -17,7 +17,7 @@ from itertools import pairwise
 import pytest
 from outlives.invariants.report.content import DataTable, Run, Violation
 from outlives.invariants.report.html import html
-from outlives.invariants.report.html_cut import LEVELS, MOST_BYTES, Gap, kept
+from outlives.invariants.report.html_cut import LEVELS, MOST_BYTES, Gap, Limits, kept
 from outlives.invariants.report.html_markup import Markup, tag, text
 from outlives.invariants.report.html_view import view_of
 from outlives.invariants.report.strip import Strip, StripItem, Window
@@ -253,6 +253,7 @@ def test_a_green_page_says_what_it_covers_and_what_not() -> None:
 def test_a_verdict_that_is_not_green_is_not_shown_as_green(verdict: Verdict, kind: str) -> None:
     page = html(Run(title="t", results=(row("P", verdict, "c", note="raise it"),)))
     assert [each["class"] for each in Parsed(page).of_class("overall")] == [f"overall {kind}"]
+    assert [each["class"] for each in Parsed(page).of_class("chip")] == [f"chip {kind}"] * 3
     assert "raise it" in page
 
 
@@ -298,19 +299,26 @@ def test_a_long_trace_keeps_its_ends_and_its_cause_and_says_what_was_cut() -> No
     assert len(page.encode()) <= MOST_BYTES
     steps = [int(each["data-step"] or 0) for each in Parsed(page).named("tr") if each.get("data-step")]
     assert steps[:3] == [0, 1, 2]
-    assert steps[-1] == 2_000
+    assert steps[-3:] == [1_998, 1_999, 2_000]
     assert 1_000 in steps
     shown = "steps 40 to 999 are not shown here: 960 steps; the .itf.json file has all of them"
     assert shown in page
 
 
 @pytest.mark.parametrize("limits", LEVELS)
-def test_shown_steps_and_gaps_cover_the_trace(limits: object) -> None:
-    shown = kept(long(2_000), limits)  # type: ignore[arg-type]
+def test_shown_steps_and_gaps_cover_the_trace(limits: Limits) -> None:
+    shown = kept(long(2_000), limits)
     spans = [(each.first, each.last) if isinstance(each, Gap) else (each, each) for each in shown]
     assert (spans[0][0], spans[-1][1]) == (0, 2_000)
     assert all(before[1] + 1 == after[0] for before, after in pairwise(spans))
     assert all(each.last > each.first for each in shown if isinstance(each, Gap))
+
+
+@pytest.mark.parametrize("limits", LEVELS)
+def test_a_gap_of_one_step_is_shown_instead(limits: Limits) -> None:
+    violation = long(limits.first + limits.last)
+    apart = replace(violation, story=replace(violation.story, events=()))
+    assert kept(apart, limits) == tuple(range(limits.first + limits.last + 1))
 
 
 def test_no_run_makes_a_page_above_the_cap() -> None:
@@ -347,7 +355,12 @@ def far(low: int, high: int, known: int) -> Violation:
 
 @pytest.mark.parametrize(
     ("low", "high", "known", "shown"),
-    [(4, 8, 12, (0, 12)), (4_000, 4_010, 8_192, (3_996, 4_014)), (100, 7_000, 8_192, (0, 8_192))],
+    [
+        (4, 8, 12, (0, 12)),
+        (20, 24, 40, (0, 40)),
+        (4_000, 4_010, 8_192, (3_996, 4_014)),
+        (100, 7_000, 8_192, (0, 8_192)),
+    ],
 )
 def test_strips_show_everything_or_what_matters(low: int, high: int, known: int, shown: tuple[int, int]) -> None:
     view = view_of(far(low, high, known))

@@ -57,9 +57,9 @@ class Steps(NamedTuple):
 
     @property
     def failing(self) -> int:
-        """The step that the page opens with: where the property fails."""
+        """The step that the page opens with: where the property fails. There is at least the initial state."""
         joined = self.violation.joined
-        last = self.violation.lines[-1].number if self.violation.lines else 0
+        last = self.violation.lines[-1].number
         return joined[1] if joined is not None and joined[1] in self.lines else last
 
     def link(self, step: int) -> str:
