@@ -14,7 +14,8 @@ from outlives.model.contract import Action
 from report_cases import roll_back, row
 
 HOSTILE = '<script>window.ran=1</script><img src=x onerror="window.ran=1"> \'"&amp; \x1b[31m \u202etfel'
-"""Markup, quotes, a terminal escape and a direction override."""
+HOSTILE += "W" * 200
+"""Markup, quotes, a terminal escape, a direction override, and a word without an end."""
 
 _JUDGED = ("GATHER-AFTER-FREE", "GATHER-BEFORE-ENCODE", "NO-CRASH", "COUNTERS-SOUND", "PROGRESS", "SLOTS-SOUND")
 

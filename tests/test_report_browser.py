@@ -169,6 +169,9 @@ def test_the_keys_go_to_the_trace_that_is_looked_at(browser: Browser) -> None:
     browser.press("j")
     assert browser.run("location.hash") == "#v3-s2"
     assert browser.step() == "9"  # of the first trace
+    browser.run("void document.querySelector('#v1 .stage').focus({preventScroll: true})")
+    browser.press("k")
+    assert browser.step() == "8"
 
 
 def test_without_script_everything_is_there_and_links_show_steps(browser: Browser) -> None:
