@@ -184,7 +184,7 @@ def test_every_part_is_there() -> None:
         "3 <= 4 true",  # the guard with its numbers
         "r0 still references item0",  # a counterfactual
         "step 9, accept: back 3 → 1 (every step is taken)",
-        "any of 3 to 6 will do",
+        "setup: slots 4: fails alike with any (tried: 3 to 6)",
         "found with 31 actions, shrunk to 9 in 0.12 s; numbers: slots 9 → 4",
         "outlives replay .outlives/1/gather.itf.json",
         "abort, occupy",  # never fired

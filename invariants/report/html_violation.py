@@ -120,7 +120,7 @@ def _what_if(violation: Violation, limits: Limits) -> Markup | None:
     if analysis.freedoms:
         parts.append(tag("p", tag("b", "What can change without losing the failure")))
         parts.append(tag("ul", [
-            tag("li", tag("span", "any", class_="tag") if each.any else None, " ", each.words())
+            tag("li", each.words())
             for each in analysis.freedoms[: limits.rows]
         ], class_="freedoms"))  # fmt: skip
     parts += [tag("p", note, class_="quiet") for note in analysis.notes[: limits.rows]]
