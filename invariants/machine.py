@@ -6,7 +6,7 @@ small (`machine_shrink`), and the machine runs again for the properties that are
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -337,8 +337,8 @@ def random_walk(
 
 def _random_start(model: Model[State], choose: random.Random) -> Callable[[], State]:
     if isinstance(model, SetupModel):
-        numbers = model.setup_table
-        return lambda: model.initial_state({name: _draw(domain, choose) for name, domain in numbers.items()})
+        numbers = [(name, _values(domain)) for name, domain in model.setup_table.items()]
+        return lambda: model.initial_state({name: choose.choice(values) for name, values in numbers})
     starts = initial_states(model)
     return lambda: choose.choice(starts)
 
@@ -351,15 +351,17 @@ def _random_action(model: Model[State], choose: random.Random) -> Callable[[Stat
             return choose.choice(offered) if offered else None
 
         return among
-    table = model.action_table
-    names = tuple(table)
+    table = [
+        (name, [(argument, _values(domain)) for argument, domain in domains.items()])
+        for name, domains in model.action_table.items()
+    ]
 
     def from_table(_: State) -> Action:
-        name = choose.choice(names)
-        return Action(name, tuple((argument, _draw(domain, choose)) for argument, domain in table[name].items()))
+        name, arguments = choose.choice(table)
+        return Action(name, tuple([(argument, choose.choice(values)) for argument, values in arguments]))
 
     return from_table
 
 
-def _draw(domain: Range | Choice, choose: random.Random) -> int | str:
-    return choose.randint(domain.low, domain.high) if isinstance(domain, Range) else choose.choice(domain.names)
+def _values(domain: Range | Choice) -> Sequence[int | str]:
+    return range(domain.low, domain.high + 1) if isinstance(domain, Range) else domain.names

@@ -209,7 +209,9 @@ class Recorder(Generic[State]):
             offered = [action for action in offered if action.name in wanted or action.name in also]
         options = [] if fair is None else [fair]
         if offered:
-            names = [name for name in {action.name: 0 for action in offered} for _ in range(self._weights.get(name, 1))]
+            names: list[str] = []
+            for name in dict.fromkeys([action.name for action in offered]):
+                names += [name] * self._weights.get(name, 1)
             name, turn = names[turn % len(names)], turn // len(names)
             same = [action for action in offered if action.name == name]
             options.insert(0, same[turn % len(same)])

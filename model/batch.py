@@ -166,9 +166,9 @@ def _skips_next(work: _Pass, victim: int, number: int) -> int:
 def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, hits: Mapping[int, int]) -> None:
     world, setup = work.world, work.state.setup
     queue = list(work.waiting)
-    if setup.by_priority == 1:
+    if setup.by_priority == 1 and len(queue) > 1:
         queue.sort(key=lambda number: (setup.requests[number].priority, number))
-    if world.switches.held_first == 1:
+    if world.switches.held_first == 1 and len(queue) > 1:
         queue.sort(key=lambda number: work.requests[number].counters.computed == 0)
     if first is not None and first in queue:
         queue.remove(first)
@@ -308,7 +308,7 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
     world, state = work.world, work.state
     rules, setup = world.rules, work.state.setup
     shelf = overtake(world, work.book, state.shelf)
-    encode = work.handed_over + tuple(key for share in work.shares.values() for key in share.encode)
+    encode = work.handed_over + tuple([key for share in work.shares.values() for key in share.encode])
     if setup.encoder_decoder == 1:
         book, drop = notice(world, work.book, encode)
     else:
@@ -351,14 +351,13 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
                 extra=request.extra,
             )
         )
-        drafts = request.drafts if number in work.admitted else 0
-        request = request._replace(counters=counters, drafts=drafts, decoding=0, rebase=0)
+        drafts, decoding = request.drafts if number in work.admitted else 0, 0
         if sampled == 1 and not victim:
             # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves;
             # without it they come with the output.
-            ahead = setup.asynchronous
-            request = request._replace(decoding=ahead, drafts=most_drafts(world, setup) if ahead == 1 else 0)
-        work.requests[number] = request
+            decoding = setup.asynchronous
+            drafts = most_drafts(world, setup) if decoding == 1 else 0
+        work.requests[number] = request._replace(counters=counters, drafts=drafts, decoding=decoding, rebase=0)
     return state._replace(
         requests=tuple(work.requests),
         running=tuple(work.running),

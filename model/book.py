@@ -201,6 +201,8 @@ def announce(world: World, book: Book) -> tuple[Book, tuple[str, ...]]:
     From 0.28.0 a key that has entered the book again meanwhile is left out (#52482).
     """
     drop = book.evicted
+    if not drop:
+        return book, ()
     if world.switches.filter_readded == 1:
         drop = tuple(key for key in drop if find(book, key) is None)
     return book._replace(evicted=()), drop

@@ -9,12 +9,26 @@ output just accepted as promised, and a request that is not scheduled again sees
 """
 
 from .batch import most_drafts, orphan
+from .contract import Action
 from .lifetime import Counters
 from .routes import end_turn, has_more_turns, skip_failed
+from .setup import clamp
 from .state import FINISHED, PAUSED, RUNNING, WAITING, Part, Request, State, limit_of
 from .world import World
 
-__all__ = ["finish_request", "process", "stop", "with_request"]
+__all__ = ["ALL_ACCEPTED", "finish_request", "most_accepted", "process", "stop", "with_request"]
+
+ALL_ACCEPTED = 1 << 30
+"""More drafts than any step carries."""
+
+
+def most_accepted(state: State, action: Action) -> int | None:
+    """How many drafts each part of the oldest step has accepted at most by `accept` or `reject`; None where there is
+    no draft to reject."""
+    if action.name in ("accept", "fail_kv_load"):
+        return ALL_ACCEPTED
+    drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
+    return None if drafts == 0 else clamp(action.get("accepted", 0), 0, drafts - 1)
 
 
 def process(world: World, state: State, accepted: int, failed: tuple[int, int] | None = None) -> State:

@@ -24,8 +24,8 @@ from .batch import most_drafts, overtake, preempt_between, run_pass
 from .book import empty_book
 from .contract import Action, ActionTable, Argument, Choice, Property, Range, Refusal
 from .lifetime import Counters, confirmed
-from .offers import DETOURS, NONE, WEIGHTS, hits_of, offered, table_of
-from .output import finish_request, process, stop, with_request
+from .offers import DETOURS, NONE, WEIGHTS, PlainPass, hits_of, offered, table_of
+from .output import ALL_ACCEPTED, finish_request, most_accepted, process, stop, with_request
 from .routes import continue_session, failing_part, has_more_turns, reset_encoder_cache, reset_prefix_cache
 from .setup import Item, Scope, Setup, clamp, request_name, request_number
 from .state import ABSENT, FINISHED, PAUSED, RUNNING, WAITING, Request, State
@@ -34,20 +34,9 @@ from .world import World
 
 __all__ = ["ALL_ACCEPTED", "OUTPUTS", "SchedulerModel", "initial_state", "most_accepted"]
 
-ALL_ACCEPTED = 1 << 30
-"""More drafts than any step carries."""
-
+_SCHEDULE, _ACCEPT = Action.of("schedule"), Action.of("accept")
 OUTPUTS = frozenset({"accept", "reject", "fail_kv_load"})
 """The actions that process the oldest step."""
-
-
-def most_accepted(state: State, action: Action) -> int | None:
-    """How many drafts each part of the oldest step has accepted at most by `accept` or `reject`; None where there is
-    no draft to reject."""
-    if action.name in ("accept", "fail_kv_load"):
-        return ALL_ACCEPTED
-    drafts = max((part.drafts for part in state.steps[0].parts if part.sampled == 1), default=0)
-    return None if drafts == 0 else clamp(action.get("accepted", 0), 0, drafts - 1)
 
 
 def never_fits(setup: Setup, items: Iterable[Item]) -> bool:
@@ -90,6 +79,8 @@ class SchedulerModel:
         self.world = world
         self.scope = scope
         self.action_detours = DETOURS
+        self._plain = PlainPass()
+        self._begun: dict[Argument, State | None] = dict.fromkeys([name for name, _ in scope.presets])
         self._properties = tuple(properties)
         self._names = tuple(request_name(number) for number in range(scope.requests))
 
@@ -112,7 +103,7 @@ class SchedulerModel:
         """Every action that is worth trying, with every argument that can make a difference."""
         if state.misses:
             return iter(())
-        return offered(self.world, state)
+        return offered(self.world, state, self._plain)
 
     def next_state(self, state: State, action: Action) -> State | Refusal:
         """The state after the action, or the named reason why it is not taken."""
@@ -145,13 +136,20 @@ class SchedulerModel:
         return {name: value for name, value in self.scope.settled(arguments).items() if name in self.setup_table}
 
     def initial_state(self, arguments: Mapping[str, Argument]) -> State:
-        """The initial state of the setup with these numbers, clamped into the scope."""
+        """The initial state of the setup with these numbers, clamped into the scope; of a preset it is made once."""
+        preset = arguments.get("preset", NONE)
+        begun = self._begun.get(preset)
+        if begun is not None:
+            return begun
         setup = self.scope.setup(arguments)
         if not self.world.opens("look-ahead", setup):
             setup = setup._replace(look_ahead=0)
         if self.world.policy != "both":
             setup = setup._replace(by_priority=int(self.world.policy == "priority"))
-        return initial_state(setup)
+        begun = initial_state(setup)
+        if preset in self._begun:
+            self._begun[preset] = begun
+        return begun
 
     def fair_action(self, state: State) -> Action | None:
         """Nobody gets in the way any more: strangers leave, passes are made while they change anything, outputs are
@@ -160,14 +158,15 @@ class SchedulerModel:
             return None
         if state.book.strangers > 0:
             return Action.of("occupy", slots=0)
-        schedule = Action.of("schedule")
-        if not isinstance(self.next_state(state, schedule), Refusal):
-            return schedule
+        after = self.next_state(state, _SCHEDULE)
+        self._plain.looked(state)
+        if not isinstance(after, Refusal):
+            return _SCHEDULE
         if not state.steps:
             return self._next_turn(state)
         if self.world.split and state.steps[0].executed == 0:
             return Action.of("execute")
-        return Action.of("accept")
+        return _ACCEPT
 
     def _next_turn(self, state: State) -> Action | None:
         for number, request in enumerate(state.requests):
@@ -212,6 +211,8 @@ class SchedulerModel:
         return with_request(state, number, request)._replace(waiting=(*state.waiting, number))
 
     def _schedule(self, state: State, action: Action) -> State | Refusal:
+        if not action.arguments:
+            return self._plain.take(self.world, state)
         short_at = None
         if self.world.opens("preempt", state.setup):
             short_at = request_number(action.get("short_at", NONE), len(state.requests))

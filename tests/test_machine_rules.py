@@ -284,6 +284,23 @@ def test_the_walk_names_every_action() -> None:
     assert names == {"add", "remove", "rest"}
 
 
+def test_what_is_remembered_changes_no_answer() -> None:
+    model, fresh = Configuration(profile="0.24.0").model(), Configuration(profile="0.24.0").model
+    for before, chosen, after in random_walk(model, 300, seed=6):
+        again = fresh()
+        assert again.next_state(before, chosen) == after
+        assert list(again.actions(before)) == list(model.actions(before))
+        assert again.fair_action(before) == model.fair_action(before)
+
+
+def test_a_preset_begins_as_its_numbers_do() -> None:
+    model = Configuration().model()
+    for name, _ in model.scope.presets:
+        first = model.initial_state({"preset": name})
+        assert model.initial_state({"preset": name, "slots": 1}) == first
+        assert model.initial_state(model.settled({"preset": name})) == first
+
+
 # --- the same in every process --------------------------------------------------------------------------------------
 
 _PROGRAM = """

@@ -4,8 +4,9 @@ import random
 from dataclasses import replace
 
 import pytest
+from outlives.invariants.machine_record import Recorder
 from outlives.model.contract import Action, Refusal
-from outlives.model.errors import Contradiction
+from outlives.model.errors import BadModel, Contradiction
 from outlives.model.lifetime import Counters
 from outlives.model.profiles import PROFILES
 from outlives.model.setup import Item, RequestSetup, Setup
@@ -347,3 +348,37 @@ def test_a_guard_must_answer_with_a_bool() -> None:
 def test_a_profile_is_made_of_what_a_profile_is_made_of() -> None:
     with pytest.raises(Contradiction, match="the switches of a profile must be Switches; it is NoneType"):
         replace(PROFILES["0.33.0"], switches=None)  # type: ignore[arg-type]
+
+
+def test_a_pass_that_was_asked_about_is_what_is_taken_and_is_made_anew_the_second_time() -> None:
+    """The fair run, the offers and the transition share one pass; only the transition uses it up."""
+    model = fixed("repaired", setup([(2, 4)], 8, budget=3))
+    passes = []
+
+    def counting(counters: Counters, kept: int) -> Counters:
+        passes.append(kept)
+        return admit(counters, kept)
+
+    admit = model.world.rules.admit
+    model.world = replace(model.world, rules=replace(model.world.rules, admit=counting))
+    state = run(model, "arrive(request=r0)")
+    schedule = model.fair_action(state)
+    offers = list(model.actions(state))
+    assert schedule == Action.of("schedule") == offers[0]
+    after = model.next_state(state, schedule)
+    assert (len(passes), Action.of("schedule", short_at="r0") in offers) == (1, True)
+    again = model.next_state(state, schedule)
+    assert (len(passes), after == again) == (2, True)
+    assert model.next_state(state, schedule) == after
+    assert len(passes) == 3, "what no fair run and no offer asked about is not kept for the next transition"
+
+
+def test_a_rule_that_answers_twice_in_two_ways_is_found_out_after_a_fair_run() -> None:
+    model = fixed("repaired", setup([(2, 4)], 8, budget=3))
+    answers = iter(range(100))
+    fickle = replace(model.world.rules, admit=lambda counters, _: counters._replace(computed=next(answers) % 2))
+    model.world = replace(model.world, rules=fickle)
+    state = run(model, "arrive(request=r0)")
+    schedule = model.fair_action(state)
+    with pytest.raises(BadModel, match="two different answers"):
+        Recorder(model, ()).take(state, schedule, 1)
