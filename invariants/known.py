@@ -25,12 +25,14 @@ from .properties import OF_SUBJECTS
 from .report.content import Run
 from .verdict import Trace, Verdict
 
-__all__ = ["FINDINGS", "FORMAT", "Fingerprint", "Known", "fingerprint_of", "read_known", "settled", "skipping",
+__all__ = ["EMPTY", "FINDINGS", "FORMAT", "Fingerprint", "Known", "fingerprint_of", "read_known", "settled", "skipping",
            "write_findings"]  # fmt: skip
 
 FORMAT = 1
 FINDINGS = "findings.json"
 """What a run found, in the run's folder, in the form of a file of known findings."""
+EMPTY = f'{{"format": {FORMAT}, "known": []}}'
+"""A file of known findings without any."""
 _MOST_BYTES = 10_000_000
 _MEMBERS = ("property", "rule", "class")
 
@@ -109,7 +111,7 @@ def _mode(state: Any) -> str:
 def read_known(where: str) -> Known:
     """Read a file of known findings. Raises `BadUserFile` with what is wrong with it."""
     path = Path(where)
-    begin = f'begin with {{"format": {FORMAT}, "known": []}}, and add entries of {FINDINGS} of a run'
+    begin = f"begin with {EMPTY}, and add entries of {FINDINGS} of a run"
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise BadUserFile(f"--known {where}: more than {_MOST_BYTES // 10**6} MB is no list of findings.")

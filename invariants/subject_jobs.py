@@ -6,6 +6,7 @@ or end the process, and what was found by then must not go with it.
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from outlives.model.world import Policy, World
 from .configuration import Configuration
 from .known import Fingerprint, Known, skipping
 from .replay import Violation
-from .situations import SITUATIONS, is_situation
+from .situations import SITUATIONS
 from .subject.conform import Conformance, PairModel, conform
 from .subject.guard import BOUND, GuardedSubject, guarded_process
 from .subject.live import CACHING, SubjectModel, on_or_off, subject_properties
@@ -33,6 +34,7 @@ from .subject.own import SubjectChoice, closed_routes, load_release, try_out, un
 from .subject.plain import caches, model_side, plain_trace
 from .subject.release import Release
 from .subject.run import refuse_what_is_for_the_model, replay_on_release
+from .subject_rounds import machine_rounds
 from .trace_file import write_trace
 from .verdict import Result, Trace
 from .workers import Partial, Tell
@@ -190,6 +192,8 @@ class SubjectAnswer:
     fired: Mapping[str, int]
     seen: Mapping[Fingerprint, int]
     """Known findings that were met."""
+    complete: bool | None
+    """With known findings, whether a last round met nothing that was not known by then; None without."""
     details: Mapping[str, float]
     """Counts and seconds."""
 
@@ -207,9 +211,7 @@ def check_job(work: CheckWork, tell: Tell) -> SubjectAnswer | Partial:
         subject = GuardedSubject(release, world.closed, work.bound)
         judged = _judged(configuration, world)
         seen: dict[Fingerprint, int] = {}
-        if work.known is not None:
-            judged = skipping(judged, work.known, configuration.scenario, seen)
-        model = SubjectModel(subject, world, scope, (*judged, *SITUATIONS))
+        performed: Counter[str] = Counter()
 
         def progress(at: "MachineProgress") -> None:
             tell(at.cases, at.text)
@@ -217,47 +219,49 @@ def check_job(work: CheckWork, tell: Tell) -> SubjectAnswer | Partial:
         def keep(trace: Trace, path: Path) -> None:
             write_trace(plain_trace(trace), configuration, path, about=about(facts, work.choice, caches(trace)))
 
-        def answer(run: "MachineRun") -> SubjectAnswer:
-            return SubjectAnswer(
-                facts=facts,
-                configuration=configuration,
-                scope=scope,
-                results=tuple(
-                    result if result.trace is None else replace(result, trace=plain_trace(result.trace))
-                    for result in run.results
-                    if not is_situation(result.property)
-                ),
-                situations=dict(run.situations),
-                fired=dict(run.fired),
-                seen=seen,
-                details={
-                    "runs": run.cases,
-                    "actions taken": run.taken,
-                    "rule calls": run.calls,
-                    "actions on the real scheduler, with fair runs and ways back": model.performed,
-                    "seconds to load": round(loaded, 1),
-                    "seconds of the machine": round(run.seconds, 1),
-                    "times brought back to a state": model.replays,
-                    "prefixes found by the release's own cache": model.hits,
-                    "times KV blocks ran short unasked": subject.blocks.short,
-                    "hangs": subject.hung,
-                },
-            )
-
-        try:
-            return answer(
-                run_machine(
+        def run(number: int, known: Known | None) -> "MachineRun":
+            passing = judged if known is None else skipping(judged, known, configuration.scenario, seen)
+            model = SubjectModel(subject, world, scope, (*passing, *SITUATIONS))
+            try:
+                return run_machine(
                     model,
                     settings=work.settings,
                     seed=work.seed,
-                    out=work.folder,
+                    out=work.folder if number == 1 else work.folder / f"round-{number}",
                     progress=progress,
                     write_trace=keep,
                     label="RealScheduler",
                 )
-            )
-        except MachineInterrupted as stop:
-            return Partial(answer(stop.partial))
+            except MachineInterrupted as stop:
+                return stop.partial
+            finally:
+                performed.update(actions=model.performed, replays=model.replays, hits=model.hits)
+
+        rounds = machine_rounds(run, work.known, configuration.scenario)
+        answer = SubjectAnswer(
+            facts=facts,
+            configuration=configuration,
+            scope=scope,
+            results=rounds.results(),
+            situations=rounds.counts("situations"),
+            fired=rounds.counts("fired"),
+            seen=seen,
+            complete=rounds.complete,
+            details={
+                "rounds": len(rounds.runs),
+                "runs": int(rounds.total("cases")),
+                "actions taken": int(rounds.total("taken")),
+                "rule calls": int(rounds.total("calls")),
+                "actions on the real scheduler, with fair runs and ways back": performed["actions"],
+                "seconds to load": round(loaded, 1),
+                "seconds of the machine": round(rounds.total("seconds"), 1),
+                "times brought back to a state": performed["replays"],
+                "prefixes found by the release's own cache": performed["hits"],
+                "times KV blocks ran short unasked": subject.ran_short,
+                "hangs": subject.hung,
+            },
+        )
+        return Partial(answer) if rounds.runs[-1].interrupted else answer
 
 
 def _judged(configuration: Configuration, world: World) -> tuple[Property[State], ...]:

@@ -4,6 +4,7 @@ Belongs here: the parent's side of each command. The work itself happens in a pr
 it found before it died, if it did, is taken from the run's folder.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +18,14 @@ from outlives.model.world import World
 
 from .configuration import Configuration
 from .explained import analysis_of
-from .known import Known, settled
+from .known import EMPTY, FINDINGS, Known, settled
 from .machine_settings import MachineSettings
 from .properties import scheduler_properties
 from .report import Reporter, Run, Violation, explain
 from .report.witness import watch
 from .run_record import stamped
 from .situations import SITUATIONS, told_unmet, told_untaken
-from .subject.guard import last_frame
+from .subject.guard import OUTSIDE, last_frame
 from .subject.live import CACHING, NO_EXCEPTION, on_or_off
 from .subject.own import SubjectChoice
 from .subject.plain import caches
@@ -115,12 +116,15 @@ def _report(
     configuration, facts = answer.configuration, answer.facts
     world = configuration.world()
     violations = []
+    traces: Counter[str] = Counter()
     for result in answer.results:
         if result.trace is not None:
+            traces[result.property] += 1
+            which = "" if traces[result.property] == 1 else f"-{traces[result.property]}"
             path = write_trace(
                 result.trace,
                 configuration,
-                folder / f"machine-{result.property}",
+                folder / f"machine-{result.property}{which}",
                 about=about(facts, choice, caches(result.trace)),
             )
             command = f"{configuration.replay_command(path)} {choice.options()}"
@@ -173,6 +177,10 @@ def _not_covered(answer: SubjectAnswer, world: World) -> Iterable[str]:
     yield "other runs than those that were drawn: no engine but the machine can be asked of a real scheduler"
     yield f"more than {scope.requests} requests at a time: others are strangers that take slots and evict"
     yield "RELEASE-ONCE: it speaks of a rule of the model"
+    if answer.complete is None and any(result.verdict is Verdict.VIOLATED for result in answer.results):
+        yield f"what else violates a property that is violated: --known, with {EMPTY} to begin with, looks on"
+    if answer.complete is False:
+        yield f"what else there is to find: add what {FINDINGS} has to the file of --known, and run again"
     yield from (f"not observed: {each}" for each in facts.unobserved)
     if world.policy != "both":
         yield f"the {'fcfs' if world.policy == 'priority' else 'priority'} policy"
@@ -257,7 +265,7 @@ def _without_answer(outcome: Outcome, folder: Path, configuration: Configuration
         Result(
             engine="machine",
             property=NO_EXCEPTION.name,
-            verdict=Verdict.VIOLATED if died else Verdict.UNKNOWN,
+            verdict=Verdict.VIOLATED if died and not died.startswith(OUTSIDE) else Verdict.UNKNOWN,
             coverage="the process of the scheduler ended in the middle of a run",
             note=f"an action did not come back: {died}" if hung else why,
         )

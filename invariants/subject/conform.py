@@ -135,10 +135,13 @@ def foretold(before: State, after: State, failure: Failure) -> bool:
     a failed assertion. The run ends there, and nothing differs.
 
     Wider than it need be in one place: of a request that finishes with the very output that takes its placeholders
-    below zero the model keeps no counters, so there its finishing is enough.
+    below zero the model keeps no counters, so there its finishing is enough. And an admission that is padded and then
+    cut by the chunk cap ends the engine from 0.32.0 on (finding 16), where the model shows one that was cut.
     """
     if not failure.what.startswith("AssertionError"):
         return False
+    if _CUT_AFTER_PADDING in failure.where and _padded_and_cut(after):
+        return True
     if any(min(request.counters) < 0 for request in after.requests):
         return True
     ended = any(
@@ -146,6 +149,18 @@ def foretold(before: State, after: State, failure: Failure) -> bool:
         for old, new in zip(before.requests, after.requests, strict=True)
     )
     return ended and "num_output_placeholders >= 0" in failure.where
+
+
+_CUT_AFTER_PADDING = "num_new_tokens == 1 + self.num_spec_tokens"
+
+
+def _padded_and_cut(after: State) -> bool:
+    """Whether the pass admitted somebody who lacked one token, where padding does not fit under the chunk cap."""
+    setup = after.setup
+    if not after.steps or not 0 < setup.chunk_cap <= setup.drafts:
+        return False
+    admitted = [part for part in after.steps[-1].parts if part.first > 0]
+    return any(part.sampled == 1 and part.tokens == 1 + part.drafts <= setup.chunk_cap for part in admitted)
 
 
 class PairModel(SchedulerModel):

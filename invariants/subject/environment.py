@@ -5,7 +5,7 @@ run's choice, or the prefix cache's answer is seen; the stranger who wants room 
 objects as a front end would send them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from outlives.model.setup import Item, Setup, request_name
@@ -26,14 +26,13 @@ class Blocks:
     """KV blocks as the run chooses: shortage once at one request. What is found of a prefix is the run's choice too,
     unless the manager has a prefix cache (`caching`): then it is the cache's own answer, which is written down."""
 
-    def __init__(self, manager: Any, *, caching: bool) -> None:
+    def __init__(self, manager: Any, *, caching: bool, ran_short: Callable[[], None]) -> None:
         self.short_at: str | None = None
         """The id of the request at which blocks run short; None once they have."""
         self.answers: dict[int, int] = {}
         """What the prefix cache answered since `look_up_anew`: request -> positions that it found."""
-        self.short = 0
-        """How often blocks ran short without having been asked to."""
         self.caching = caching
+        self._ran_short = ran_short
         self._chosen: Mapping[int, int] = {}
         self._found: set[int] = set()
         """Whose chosen prefix was looked up in this pass: a request that holds blocks is not looked up."""
@@ -60,7 +59,8 @@ class Blocks:
             named["num_new_computed_tokens"] = 0
             num_new_tokens += self._chosen[number]
         blocks = self._allocate(request, num_new_tokens, *rest, **named)
-        self.short += blocks is None
+        if blocks is None:
+            self._ran_short()  # without having been asked to
         return blocks
 
     def get_computed_blocks(self, request: Any, *rest: Any, **named: Any) -> Any:

@@ -3,9 +3,10 @@
 Theory of operation
 -------------------
 A timer raises `Hung` inside an action that takes too long, which the subject keeps as its failure, like any exception.
-Code that swallows even that, or never comes back to Python, is ended by the watchdog of `faulthandler`, a thread of its
-own, which writes the frames into a file and ends the process; whoever started it reads that file. `os._exit` inside an
-action raises instead. A fork inside an action is a failure too: the copy ends as soon as it comes back from the action.
+Code that swallows even that, or never comes back to Python, is ended by a watchdog, a thread of its own, by way of
+`faulthandler`, which writes the frames into a file and ends the process; whoever started it reads that file. `os._exit`
+inside an action raises instead. A fork inside an action is a failure too: the copy ends as soon as it comes back from
+the action.
 
 Signals need the main thread: elsewhere, and where the system has no such timer, there is no bound.
 """
@@ -29,7 +30,7 @@ from .release import Release
 from .subject import Failure, Observation
 from .vllm_subject import VllmSubject
 
-__all__ = ["BOUND", "GuardedSubject", "Hung", "guarded_process", "last_frame"]
+__all__ = ["BOUND", "OUTSIDE", "GuardedSubject", "Hung", "guarded_process", "last_frame"]
 
 BOUND = 10.0
 """Seconds that one action may take. A pass takes some 0.2 ms."""
@@ -88,7 +89,8 @@ class GuardedSubject(VllmSubject):
 
     def _set(self, seconds: float) -> None:
         self._inside = seconds > 0
-        _Watch.touch(self.bound)
+        _Watch.bound = self.bound
+        _Watch.since = time.monotonic() if self._inside else None
         if self._timed:
             signal.setitimer(signal.ITIMER_REAL, seconds, seconds)
 
@@ -106,19 +108,38 @@ _forks: list[str] = []
 """Where the process was copied, while a guarded process runs."""
 
 
-class _Watch:
-    """The watchdog, set anew now and then: each setting starts a thread."""
+class _Watch(threading.Thread):
+    """Ends the process where an action never comes back. Time that passes between actions says nothing: the machine
+    may be busy, or asleep."""
 
     file: IO[str] | None = None
-    set_at = 0.0
+    since: float | None = None
+    """When the action under way began."""
+    bound = BOUND
 
-    @classmethod
-    def touch(cls, bound: float) -> None:
-        """An action begins or ends."""
-        now = time.monotonic()
-        if cls.file is not None and now - cls.set_at > bound:
-            cls.set_at = now
-            faulthandler.dump_traceback_later(_PATIENCE * max(bound, 1.0), exit=True, file=cls.file)
+    def __init__(self, file: IO[str]) -> None:
+        super().__init__(daemon=True)
+        self._file = file
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        """Look again and again, until the guarded part of the process is over."""
+        while True:
+            beat = max(_Watch.bound, 1.0)
+            # Should this thread not get its turn any more, because code outside Python keeps all others from it.
+            faulthandler.dump_traceback_later(2 * _PATIENCE * beat, exit=True, file=self._file)
+            if self._over.wait(beat):
+                return
+            since = _Watch.since
+            if since is not None and time.monotonic() - since > _PATIENCE * beat:
+                faulthandler.dump_traceback_later(0.01, exit=True, file=self._file)
+                time.sleep(60)
+
+    def stop(self) -> None:
+        """It is over."""
+        self._over.set()
+        self.join()
+        faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager
@@ -130,11 +151,13 @@ def guarded_process(frames: Path) -> Iterator[None]:
         os.register_at_fork(before=_forked)
     with frames.open("w", encoding="utf-8") as file:
         faulthandler.enable(file)
+        watch = _Watch(file)
+        watch.start()
         _Watch.file, _watching_forks, os._exit = file, True, _raise
         try:
             yield
         finally:
-            faulthandler.cancel_dump_traceback_later()
+            watch.stop()
             faulthandler.disable()
             _Watch.file, _watching_forks, os._exit = None, False, _exit
     if not frames.read_text(encoding="utf-8"):
@@ -155,6 +178,10 @@ def _forked() -> None:
         _forks.append(f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}: {frame.line}")
 
 
+OUTSIDE = "it stood still outside an action"
+"""What is said of a process that was ended though no action was under way: it says nothing of the scheduler."""
+
+
 def last_frame(frames: Path) -> str:
     """What the watchdog or a crash left in the file, in one line; empty where nothing."""
     try:
@@ -167,4 +194,6 @@ def last_frame(frames: Path) -> str:
     current = [at for at in begins if lines[at].startswith("Current thread")]
     begin = (current or begins[-1:] or [0])[0]
     place = next((line for line in lines[begin:] if line.startswith("File ")), "")
-    return "; ".join(part for part in (crash or ("it hung" if place else ""), place) if part)
+    inside = any(f'{Path(__file__).name}"' in line for line in lines[begin:])
+    told = crash or (("it hung" if inside else OUTSIDE) if place else "")
+    return "; ".join(part for part in (told, place) if part)

@@ -9,6 +9,7 @@ histories: a subject that behaves differently after equal observations breaks th
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -183,6 +184,9 @@ class SubjectModel(SchedulerModel):
                 cached = tuple(f"{name}{_CACHED}" for name, _ in scope.presets)
                 self._table["preset"] = Choice((*presets.names, *presets.names[len(cached) :], *cached))
         self._at: Observed | None = None
+        self._fair_at: State | None = None
+        """Where the fair run under way has come to."""
+        self._model = SchedulerModel(world, scope)
 
     @property
     def setup_table(self) -> Mapping[str, Range | Choice]:
@@ -216,6 +220,20 @@ class SubjectModel(SchedulerModel):
         """Nothing is done with a dead engine."""
         return not state.misses and _failure(state) is None
 
+    def fair_bound(self, state: State) -> int:
+        """As the model's. A fair run begins with this question."""
+        self._fair_at = state
+        return super().fair_bound(state)
+
+    def fair_action(self, state: State) -> Action | None:
+        """In a fair run, that of the subject itself, which is asked whether a pass changes anything. Elsewhere it is
+        but one of several actions that may be taken next, and what the model says of it will do: the subject would
+        have to be brought back from the pass."""
+        if state is not self._fair_at:
+            with suppress(Exception):  # rules of the model meet states that they never make themselves
+                return self._model.fair_action(state)
+        return super().fair_action(state)
+
     def next_state(self, state: State, action: Action) -> State | Refusal:
         """Take the action on the live subject, which is brought to that state first."""
         if not isinstance(state, Observed):
@@ -224,7 +242,7 @@ class SubjectModel(SchedulerModel):
             return Refusal("engine-dead")
         if state.known is not None and state.known[0] == action:
             self.last_hits = state.known[2]
-            return state.known[1]
+            return self._go_on(state, state.known[1])
         if self._at is not state:
             self._bring_to(state)
         answer: Observed | Refusal
@@ -240,6 +258,12 @@ class SubjectModel(SchedulerModel):
         self.last_hits = seen.hits
         self.hits += sum(hit > 0 for _, hit in seen.hits)
         state.known = action, answer, seen.hits
+        return self._go_on(state, answer)
+
+    def _go_on(self, state: State, answer: "Observed | Refusal") -> "Observed | Refusal":
+        """The answer; where it was given to a fair run, that is there now."""
+        if state is self._fair_at and isinstance(answer, Observed):
+            self._fair_at = answer
         return answer
 
     def _bring_to(self, state: Observed) -> None:

@@ -90,7 +90,7 @@ def fail_kv_load(subject: "VllmSubject", action: Action) -> Refusal | None:
     (blocks,) = manager.get_block_ids(request_name(number))
     if subject.blocks.caching and manager.block_pool.blocks[blocks[valid]].ref_cnt > 1:
         return Refusal(SHARED_BLOCK)
-    return subject.process(invalid_blocks=(blocks[valid],))
+    return subject.process(failed=number, block=blocks[valid])
 
 
 def stop_turn(subject: "VllmSubject", number: int) -> None:

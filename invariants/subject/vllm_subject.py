@@ -59,6 +59,8 @@ class VllmSubject:
         self.release = release
         self._closed = self.closed = frozenset(closed)
         self._tolerant = release.numbers >= (0, 24)
+        self.ran_short = 0
+        """How often, in all runs, KV blocks ran short without having been asked to."""
 
     # --- the protocol -----------------------------------------------------------------------------------------
 
@@ -93,7 +95,7 @@ class VllmSubject:
         caching = caching and not cross  # these models have none
         self.hasher = self.release.hasher if caching else None
         self.scheduler = self.release.scheduler(setup, caching=caching)
-        self.blocks = Blocks(self.scheduler.kv_cache_manager, caching=caching)
+        self.blocks = Blocks(self.scheduler.kv_cache_manager, caching=caching, ran_short=self._ran_short)
         self.slots = record_slots(self.scheduler.encoder_cache_manager) if cross else None
         self._last = self._state()
         return Observation(self._last)
@@ -146,6 +148,9 @@ class VllmSubject:
             shelf=tuple(sorted(self.worker.shelf)),
             misses=self.misses,
         )
+
+    def _ran_short(self) -> None:
+        self.ran_short += 1
 
     # --- what handlers ask --------------------------------------------------------------------------------------
 
@@ -296,9 +301,9 @@ class VllmSubject:
             return Refusal("nothing-to-reject")
         return self.process(clamp(action.get("accepted", 0), 0, drafts - 1))
 
-    def process(self, most: int = _ALL, invalid_blocks: Collection[int] = ()) -> Refusal | None:
+    def process(self, most: int = _ALL, failed: int | None = None, block: int = -1) -> Refusal | None:
         """Execute the oldest step if it has not, and process its output with at most `most` drafts of each part
-        accepted. `invalid_blocks` are KV blocks that failed to load."""
+        accepted. Of the request `failed` this KV block failed to load."""
         if not self.ledger.flights:
             return Refusal("pipeline-empty")
         if self.ledger.steps[0].executed == 0:
@@ -323,16 +328,17 @@ class VllmSubject:
             prompt_logprobs_dict={},
             pooler_output=[],
         )
-        if invalid_blocks:
-            output.kv_connector_output = classes["KVConnectorOutput"](invalid_block_ids=set(invalid_blocks))
+        if failed is not None:
+            output.kv_connector_output = classes["KVConnectorOutput"](invalid_block_ids={block})
         fresh = {
             number
             for number, request in self.requests.items()
             if not getattr(request, "num_stale_output_tokens", 0) and self.runs(number)
         }
         self.scheduler.update_from_output(flight.output, output)
-        if self.setup.synchronous == 1 and not invalid_blocks:
-            self._propose([part.request for part in flight.step.parts if part.sampled == 1 and part.request in fresh])
+        if self.setup.synchronous == 1:
+            sampled_now = [part.request for part in flight.step.parts if part.sampled == 1]
+            self._propose([number for number in sampled_now if number in fresh and number != failed])
         return None
 
     def _propose(self, numbers: list[int]) -> None:

@@ -5,10 +5,13 @@ from dataclasses import replace
 
 import pytest
 from outlives.invariants.configuration import Configuration
-from outlives.invariants.subject.conform import conform
+from outlives.invariants.subject.conform import conform, foretold
+from outlives.invariants.subject.subject import Failure
 from outlives.invariants.subject.vllm_subject import VllmSubject
 from outlives.model.contract import Action
+from outlives.model.scheduler import initial_state
 from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup
+from outlives.model.state import Part, Step
 
 pytestmark = pytest.mark.vllm
 
@@ -33,6 +36,34 @@ def test_one_request_with_drafts_conforms(pair, release):
     record = conform(pair(Configuration(profile=release.profile, numbers=ONE)), STEPS, seed=2)
     assert record.differs == (), [str(step.action) for step in record.trace.steps]
     assert record.after["rejection"] >= 200, record.after
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "priority"])
+def test_several_requests_conform_with_a_chunk_cap(pair, release, policy):
+    """The assertion of finding 16 excused where the model shows a padded admission that was cut, and nothing else."""
+    if policy == "fcfs" and release.version in PASSED_OVER:
+        pytest.skip("see test_who_was_passed_over_is_served_before_who_is_preempted_later")
+    configuration = Configuration(profile=release.profile, policy=policy, numbers={**MANY, "chunk_cap": (0, 4)})
+    record = conform(pair(configuration), STEPS, seed=3)
+    assert record.differs == (), [str(step.action) for step in record.trace.steps]
+
+
+def test_that_assertion_is_excused_nowhere_else():
+    where = "vllm/v1/core/sched/scheduler.py:1 in schedule: assert num_new_tokens == 1 + self.num_spec_tokens"
+    setup = Setup((RequestSetup(2, 1, ()),), slots=1, budget=4, drafts=2, depth=1, chunk_cap=2)
+    admitted = Part(0, start=1, tokens=2, drafts=1, sampled=1, promised=2, lowest=1, first=1)
+
+    def excused(part, **numbers):
+        state = initial_state(setup._replace(**numbers))
+        after = state._replace(steps=(Step((part,), (), ()),))
+        return foretold(state, after, Failure("AssertionError", where))
+
+    assert excused(admitted)
+    assert not excused(admitted, chunk_cap=0)
+    assert not excused(admitted, chunk_cap=3)  # it fits
+    assert not excused(admitted._replace(first=0))
+    assert not excused(admitted._replace(sampled=0))
+    assert not excused(admitted._replace(tokens=3, drafts=2))  # it was not cut
 
 
 PASSED_OVER = ("0.27.0", "0.28.0", "0.29.0", "0.30.0")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from outlives.invariants.subject.guard import OUTSIDE, last_frame
 
 pytestmark = pytest.mark.vllm
 
@@ -46,3 +47,25 @@ def test_a_scheduler_that_ends_the_process_is_a_violation_and_findings_are_kept(
     assert why in rows["NO-EXCEPTION"]["note"]
     assert rows["PROGRESS"]["verdict"] == "violated"  # found before it
     assert Path(tmp_path, said["violations"][0]["files"][0]).is_file(), said["violations"][0]["files"]
+
+
+def test_time_that_passes_between_actions_is_no_hang(release, tmp_path):
+    """The watchdog asks how long an action is under way; a process that was ended outside one is told apart."""
+    frames = tmp_path / "frames.txt"
+    work = (
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from outlives.invariants.subject import guard\n"
+        "guard._PATIENCE, guard._Watch.bound = 1, 1.0\n"
+        "with guard.guarded_process(Path(sys.argv[1])):\n"
+        "    if sys.argv[2] == 'inside': guard._Watch.since = time.monotonic()\n"
+        "    time.sleep(4)\n"
+    )
+    for where, status in (("outside", 0), ("inside", 1)):
+        done = subprocess.run([sys.executable, "-c", work, str(frames), where], timeout=200, check=False)
+        assert done.returncode == status, where
+        assert frames.exists() == (where == "inside")
+    assert last_frame(frames).startswith(OUTSIDE)  # no action is among the frames of this one
+    lines = ("Thread 0x1 (most recent call first):", 'File "a.py", line 1 in odd', 'File "/x/guard.py", line 2 in take')
+    frames.write_text("\n".join(lines))
+    assert last_frame(frames) == 'it hung; File "a.py", line 1 in odd'
