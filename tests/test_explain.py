@@ -10,6 +10,7 @@ from outlives.invariants.explained import explain_file
 from outlives.invariants.observed import observed_trace, state_of
 from outlives.invariants.report.content import Run
 from outlives.invariants.report.strip import Window
+from outlives.invariants.report.writers import WRITERS
 from outlives.invariants.run_record import provenance_of
 from outlives.model.describe import describe
 from outlives.model.setup import Item
@@ -245,3 +246,30 @@ def test_every_recorded_trace_has_a_report_that_fits(path: Path, capsys: pytest.
         assert len(lines) <= 102
     assert any(letter.isdigit() for letter in only(run).story.headline)
     assert len(only(run).analysis.counterfactuals) == 7
+
+
+@pytest.mark.parametrize("name", ["html", "markdown", "sarif", "junit", "pytest"])
+def test_what_a_run_filed_is_what_explain_prints_later(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Byte for byte, from the saved trace alone."""
+    arguments = ("check", "--profile", "0.24.0", "--scenario", "gap-one", "--engine", "exhaustive", "--out", tmp_path)
+    assert outlives(*arguments, "--format", name) == 1
+    trace = tmp_path / "check-0001" / "exhaustive-PROGRESS.itf.json"
+    filed = trace.with_name(f"exhaustive-PROGRESS{WRITERS[name].ending}")
+    assert f"Report    {filed}\n" in capsys.readouterr().out
+    whole = trace.with_name(f"report{WRITERS[name].ending}")
+    assert whole.exists() is (name != "pytest")  # which is of one trace
+    assert outlives("explain", trace, "--format", name) == 1
+    assert capsys.readouterr().out == filed.read_text()
+
+
+def test_every_command_prints_documents(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                        monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    assert outlives("explore", "--scope", "two-at-once", "--format", "markdown") == 0
+    assert capsys.readouterr().out.startswith("## outlives: profile repaired, guard confirmed, A1-A4")
+    assert outlives("prove", "--format", "junit") == 0
+    proof = capsys.readouterr().out
+    assert 'name="GATHER-AFTER-FREE' in proof
+    assert "<failure" not in proof
