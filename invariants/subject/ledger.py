@@ -47,6 +47,11 @@ class Ledger:
         """Tokens of the request dispatched and not processed."""
         return sum(part.tokens for step in self.steps for part in step.parts if part.request == number)
 
+    def computes_anew(self, number: int, confirmed: int) -> bool:
+        """Whether a live step computes tokens of the request again that were confirmed."""
+        parts = [part for step in self.steps for part in step.parts if part.request == number and part.live == 1]
+        return any(part.start < confirmed for part in parts)
+
     def unexecuted(self) -> int | None:
         """The place of the oldest step that has not executed."""
         return next((place for place, flight in enumerate(self.flights) if flight.step.executed == 0), None)

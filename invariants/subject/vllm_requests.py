@@ -76,7 +76,10 @@ def finish(subject: "VllmSubject", action: Action) -> Refusal | None:
         return Refusal("no-output-yet")
     request = subject.requests[number]
     further = subject.turns.get(number, 0) < len(subject.setup.requests[number].turns)
-    if further and request.num_computed_tokens - request.num_output_placeholders < request.num_tokens - 1:
+    confirmed = request.num_computed_tokens - request.num_output_placeholders
+    if further and confirmed != request.num_tokens - subject.setup.base:
+        return Refusal("no-output-now")
+    if further and subject.ledger.computes_anew(number, confirmed):
         return Refusal("no-output-now")
     if further and request.resumable:
         stop_turn(subject, number)

@@ -10,7 +10,7 @@ from outlives.invariants.subject.subject import Failure
 from outlives.invariants.subject.vllm_subject import VllmSubject
 from outlives.model.contract import Action
 from outlives.model.scheduler import initial_state
-from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup
+from outlives.model.setup import RARE_ROUTES, RequestSetup, Setup, Turn
 from outlives.model.state import Part, Step
 
 pytestmark = pytest.mark.vllm
@@ -91,6 +91,37 @@ def test_who_was_passed_over_is_served_before_who_is_preempted_later(pair, relea
         assert not state.differs
     after = model.next_state(state, Action.of("reset_prefix_cache"))
     assert [tuple(each) for each in after.differs] == [("waiting", "(1, 0)", "(0, 1)")]
+
+
+def test_a_session_that_goes_on_is_served_before_who_arrived_meanwhile(pair, release):
+    """The same queue, with sessions: it is why the runs above have one turn each."""
+    if release.version not in ("0.19.1", "0.24.0"):
+        pytest.skip("this release is not compared so")
+    setup = Setup(
+        (RequestSetup(1, 1, (), 0, (Turn(1, 1, ()),)), RequestSetup(1, 1, ())), slots=1, budget=1, depth=1, left_out=()
+    )
+    model = pair(Configuration(profile=release.profile, numbers={**MANY, "requests": (2, 2), "turns": (1, 2)}))
+    state = model.begin(setup)
+    for action in (
+        Action.of("arrive", request="r0"),
+        Action.of("arrive", request="r1"),
+        Action.of("resume", request="r0", kept=0),
+        Action.of("accept"),
+    ):
+        state = model.next_state(state, action)
+        assert not state.differs
+    after = model.next_state(state, Action.of("continue_session", request="r0"))
+    assert [tuple(each) for each in after.differs] == [("waiting", "(1, 0)", "(0, 1)")]
+
+
+def test_sessions_conform(pair, release):
+    """Under the priority policy, where the two queues are served as one."""
+    if release.profile != release.version:
+        pytest.skip("the nearest profile is of a release that keeps sessions otherwise")
+    numbers = {**MANY, "requests": (2, 2), "turns": (1, 3)}
+    record = conform(pair(Configuration(profile=release.profile, policy="priority", numbers=numbers)), STEPS, seed=5)
+    assert record.differs == (), [str(step.action) for step in record.trace.steps]
+    assert record.fired["continue_session"] >= 50
 
 
 SEVERAL_STAGES = ("0.19.1", "0.24.0")
