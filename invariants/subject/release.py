@@ -204,8 +204,10 @@ def installed_release(folder: str | None = None, configure: Callable[[Any], Any]
 
 
 def _load(configure: Callable[[Any], Any] | None, folder: str | None) -> Release:
+    import vllm  # before anything that it needs: where it is missing, it is what is missing
+
+    version = str(vllm.__version__)
     import torch
-    import vllm
     from vllm.config import VllmConfig
 
     config = _plain_config() if configure is None else configure(VllmConfig)
@@ -234,7 +236,6 @@ def _load(configure: Callable[[Any], Any] | None, folder: str | None) -> Release
 
     if folder is not None and not Path(vllm.__file__ or "").resolve().is_relative_to(Path(folder).resolve()):
         raise NoVllm(f"there is no whole vLLM in {folder}: {vllm.__file__} was imported instead.")
-    version = str(vllm.__version__)
     profile, exact = nearest_profile(version)
     return Release(
         version=version,
