@@ -167,6 +167,12 @@ def _parser() -> _Parser:
         "lifted from them is executed, with nothing but recording stubs in reach",
     )
     prove.add_argument("--smt2", metavar="DIR", help="also write each obligation as SMT-LIB2 text into this folder")
+    prove.add_argument(
+        "--solvers", metavar="NAMES", help="who decides each obligation: z3, or z3,cvc5 (default: all installed ones)"
+    )
+    prove.add_argument(
+        "--seeds", type=int, metavar="N", help="decide each under N seeds of each solver, from --seed on (default 1)"
+    )
 
     table = _command(commands, "table", "judge every guard under every relaxed assumption", "outlives table")
     table.add_argument("--guard", action="append", metavar="NAME", help="only this guard; repeatable")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["run_command"]
 
 MOST_STEPS = 100_000_000
+MOST_SEEDS = 1_000
 SUBJECTS = ("model", "vllm")
 
 
@@ -188,8 +189,9 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
 def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
     given = given_of(options)
     if options.source:
-        if given or options.smt2 is not None:
-            names = [*option_names(given), *(["--smt2"] if options.smt2 is not None else [])]
+        own = [f"--{name}" for name in ("smt2", "solvers", "seeds") if getattr(options, name) is not None]
+        if given or own:
+            names = [*option_names(given), *own]
             raise Contradiction(f"--source judges the files as they are; drop {', '.join(names)}.")
         from .source import prove_source
 
@@ -209,8 +211,12 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
             "the proof is of asynchronous scheduling, diffusion or not, and of decoder models; drop "
             f"{', '.join(modes)} (outlives table proves synchronous scheduling as well)."
         )
+    if options.seeds is not None and not 1 <= options.seeds <= MOST_SEEDS:
+        raise OutOfRange("--seeds", options.seeds, 1, MOST_SEEDS)
+    from .proof.solvers import default_solvers, solvers_named
     from .proof_run import prove_configuration
 
+    options.solvers = default_solvers() if options.solvers is None else solvers_named(options.solvers)
     if not given.keys() & {"relax", "reader", "items_anywhere"}:
         # The theorem that everybody asks for: readers may go back to confirmed, items may lie anywhere.
         given |= {"reader": "any", "items_anywhere": True}

@@ -18,6 +18,7 @@ _PACKAGES = (
     ("z3-solver", "proof engine, table, prove --source", True),
     ("pytest", "this project's own tests", True),
     ("rich", "terminal reports", True),
+    ("cvc5", "prove, as a second solver", False),
 )
 _REAL = "check, conform and replay of the real scheduler"
 

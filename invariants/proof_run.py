@@ -24,6 +24,7 @@ from .proof.evidence import differ, necessity, vacuity
 from .proof.life import Arithmetic, Terms
 from .proof.on_model import rerun
 from .proof.reach import reach
+from .proof.solvers import missing_solvers
 from .proof.theorem import ProofReport, prove
 from .properties import scheduler_properties
 from .report import EXIT_WORDS, DataTable, Reporter
@@ -52,9 +53,13 @@ def _prove_into(
     world = configuration.world()
     texts = None if options.smt2 is None else new_folder(Path(options.smt2), "--smt2")
     with reporter.progress(None, "proof"):
-        report = prove(terms, text=texts is not None, seed=options.seed)
+        report = prove(
+            terms, text=texts is not None, seed=options.seed, solvers=options.solvers, seeds=options.seeds or 1
+        )
     reporter.say(_claim(configuration, world))
     reporter.proof(report)
+    for missing in missing_solvers(report.solvers):
+        reporter.say(f"Not covered: a second solver; {missing}.")
     if texts is not None:
         reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
     try:

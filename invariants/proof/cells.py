@@ -14,7 +14,8 @@ from outlives.model.world import Reader, Switches
 from ..verdict import Result, Verdict
 from .bounded import MOST_MOVES, SEARCH_BUDGET, Counterexample, Searched, search
 from .life import Arithmetic, Assumed, Terms
-from .theorem import BUDGET, ProofReport, prove
+from .solvers import BUDGET
+from .theorem import ProofReport, prove
 
 __all__ = ["COLUMNS", "ENCODER_RESET", "ROWS", "Cell", "Column", "cell", "cells", "routes_assumed", "row_of"]
 

@@ -14,7 +14,8 @@ from ..verdict import Result, Verdict
 from .executor import execute, symbol, term_of
 from .lemmas import READER, Lemma, initial
 from .life import Life, Terms
-from .theorem import BUDGET, ProofReport, Relation, Solved, obligation_formulas, prove, solve
+from .solvers import BUDGET, Solved, solve
+from .theorem import ProofReport, Relation, obligation_formulas, prove
 
 __all__ = ["Check", "differ", "judge", "necessity", "results", "unchecked_read", "vacuity"]
 

@@ -8,15 +8,16 @@ Theory of operation
 Each transition and each lemma runs once on symbolic numbers, and comes back as a term over the fields of a state
 (`executor`). For lemma L: `Init and not L`; for L and transition T: `all lemmas and T and not L after T`; at the end
 `all lemmas and not the goal`. Each must be unsatisfiable. Each is solved in a fresh context with fixed seeds and a
-budget in Z3's resource units, so that answers do not depend on order, load or hash seed. A transition that raises on
-some path has an obligation of its own: that path must be unreachable.
+budget in resource units, so that answers do not depend on order, load or hash seed; and, where it is asked for, once
+more under other seeds and by cvc5 (`solvers`), whose answers must be the same. A transition that raises on some path
+has an obligation of its own: that path must be unreachable.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Final
+from typing import Any
 
 import z3
 
@@ -25,22 +26,17 @@ from .extract import Extracted, Extractor, rebuilt
 from .lemmas import GOAL, Lemma, initial, lemma_sets
 from .life import EMPTY, Life, Terms
 from .relation import TRANSITIONS, transitions
+from .solvers import BUDGET, BUDGETS, Decision, Solved, decide_text, solve
 
 __all__ = [
-    "BUDGET",
     "Obligation",
     "ProofReport",
     "Relation",
-    "Solved",
     "life_of",
     "obligation_formulas",
     "prove",
     "replays",
-    "solve",
 ]
-
-BUDGET: Final = 200_000
-"""Z3 resource units per obligation: ten times what the costliest one needs."""
 
 
 class Relation(Extractor):
@@ -60,44 +56,6 @@ class Relation(Extractor):
 
 
 @dataclass(frozen=True, slots=True)
-class Solved:
-    """One answer of the solver."""
-
-    answer: str
-    """`unsat`, `sat` or `unknown`."""
-    rlimit: int
-    """Z3 resource units spent."""
-    seconds: float
-    reason: str = ""
-    values: Mapping[str, int] = field(default_factory=dict)
-    """Where sat: the numbers, by field (and `?choice`)."""
-    smt2: str = ""
-
-
-def solve(formulas: Iterable[Any], budget: int = BUDGET, *, seed: int = 0, text: bool = False) -> Solved:
-    """Are these formulas satisfiable together? In a fresh context, with fixed seeds."""
-    begun = perf_counter()
-    context = z3.Context()
-    solver = z3.SimpleSolver(ctx=context)
-    solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
-    solver.set("random_seed", seed)
-    solver.set("rlimit", budget)
-    solver.add(*(formula.translate(context) for formula in formulas))
-    smt2 = solver.to_smt2() if text else ""
-    answer = str(solver.check())
-    spent = {key: value for key, value in solver.statistics()}.get("rlimit count", 0)  # noqa: C416
-    values: dict[str, int] = {}
-    if answer == "sat":
-        model = solver.model()
-        values = {name.name(): model[name].as_long() for name in model.decls() if z3.is_int_value(model[name])}
-        values = dict(sorted(values.items()))
-    reason = ""
-    if answer == "unknown":
-        reason = f"the resource limit of {budget} was reached" if spent >= budget else solver.reason_unknown()
-    return Solved(answer, int(spent), perf_counter() - begun, reason, values, smt2)
-
-
-@dataclass(frozen=True, slots=True)
 class Obligation:
     """One cell of the grid: a lemma that must hold at the beginning, after a transition, or at the end (the goal)."""
 
@@ -106,11 +64,33 @@ class Obligation:
     """A transition's name, or `init`, or `goal`. Lemma `TOTAL` says that the transition raises nothing."""
     verdict: Verdict
     solved: Solved
+    """Z3's answer under the first seed."""
+    others: tuple[Decision, ...] = ()
+    """Its answers under the other seeds, and those of the other solvers."""
 
     @property
     def name(self) -> str:
         """`LEMMA / transition`."""
         return f"{self.lemma} / {self.transition}"
+
+    @property
+    def differing(self) -> tuple[Decision, ...]:
+        """The answers that are not Z3's first one."""
+        return tuple(each for each in self.others if each.answer != self.solved.answer)
+
+    @property
+    def reason(self) -> str:
+        """Why it is not decided, or who contradicts whom; empty where there is nothing to say."""
+        if self.differing:
+            return "; ".join([f"z3: {self.solved.answer}", *map(str, self.differing)])
+        return self.solved.reason
+
+    def spent(self) -> dict[str, int]:
+        """The most resource units of one query, by solver."""
+        most = {"z3": self.solved.rlimit}
+        for each in self.others:
+            most[each.solver] = max(most.get(each.solver, 0), each.spent)
+        return most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,12 +103,16 @@ class ProofReport:
     extraction_seconds: float
     solving_seconds: float
     paths: int
+    solvers: tuple[str, ...] = ("z3",)
+    """Who decided each obligation."""
+    seeds: int = 1
+    """Under how many seeds each."""
 
     @property
     def verdict(self) -> Verdict:
         """Proved where every obligation is. Otherwise unknown: an obligation that fails shows a state that may not be
         reachable; whether something bad happens is for bounded checking to say. Engines disagree where the plain
-        functions do not do what the solver says."""
+        functions do not do what the solver says, or solvers contradict each other."""
         if any(obligation.verdict is Verdict.DISAGREE for obligation in self.obligations):
             return Verdict.DISAGREE
         proved = all(obligation.verdict is Verdict.PROVED for obligation in self.obligations)
@@ -141,8 +125,25 @@ class ProofReport:
 
     @property
     def costliest(self) -> int:
-        """The most resource units that one obligation took."""
-        return max((each.solved.rlimit for each in self.obligations), default=0)
+        """The most resource units of Z3 that one obligation took."""
+        return self.spent().get("z3", 0)
+
+    def spent(self) -> dict[str, int]:
+        """The most resource units that one obligation took, by solver."""
+        most: dict[str, int] = {}
+        for each in self.obligations:
+            for solver, units in each.spent().items():
+                most[solver] = max(most.get(solver, 0), units)
+        return most
+
+    @property
+    def over_a_tenth(self) -> tuple[Obligation, ...]:
+        """The obligations of which a query took more than a tenth of its budget: the next change may tip them over."""
+        return tuple(
+            each
+            for each in self.obligations
+            if any(units * 10 > BUDGETS[solver] for solver, units in each.spent().items())
+        )
 
     def grid(self) -> dict[str, dict[str, Verdict]]:
         """Lemma -> transition -> verdict."""
@@ -194,13 +195,30 @@ def replays(
     return isinstance(after, Life) and lemma in claims and not claims[lemma](terms, after)
 
 
-def _verdict(relation: Relation, lemma: str, transition: str, solved: Solved, lemmas: Sequence[Lemma]) -> Verdict:
+def _verdict(
+    relation: Relation, lemma: str, transition: str, solved: Solved, lemmas: Sequence[Lemma], others: Sequence[Decision]
+) -> Verdict:
+    answers = {solved.answer, *(each.answer for each in others)}
+    if {"sat", "unsat"} <= answers:
+        return Verdict.DISAGREE
+    if "unknown" in answers:
+        return Verdict.UNKNOWN
     if solved.answer == "unsat":
         return Verdict.PROVED
-    if solved.answer == "sat":
-        shown = replays(relation, lemma, transition, solved.values, lemmas)
-        return Verdict.VIOLATED if shown else Verdict.DISAGREE
-    return Verdict.UNKNOWN
+    shown = replays(relation, lemma, transition, solved.values, lemmas)
+    return Verdict.VIOLATED if shown else Verdict.DISAGREE
+
+
+def _other_decisions(
+    formulas: Sequence[Any], solved: Solved, solvers: Sequence[str], seeds: Sequence[int], budget: int
+) -> Iterator[Decision]:
+    """The same question under the other seeds, and by the other solvers."""
+    for seed in seeds[1:]:
+        again = solve(formulas, budget, seed=seed)
+        yield Decision("z3", seed, again.answer, again.rlimit, again.seconds, again.reason)
+    if "cvc5" in solvers:
+        for seed in seeds:
+            yield decide_text(solved.smt2, BUDGETS["cvc5"], seed=seed)
 
 
 def prove(
@@ -211,11 +229,14 @@ def prove(
     seed: int = 0,
     text: bool = False,
     until_failure: bool = False,
+    solvers: Sequence[str] = ("z3",),
+    seeds: int = 1,
 ) -> ProofReport:
     """Prove that the entry outlives its last reader, for this guard and these assumptions.
 
     `lemmas` defaults to the likeliest set for the assumptions, or the next ones where that does not do. `text` keeps
-    each obligation as SMT-LIB2, for another solver. `until_failure` stops at the first obligation that fails.
+    each obligation as SMT-LIB2, for another solver. `until_failure` stops at the first obligation that fails. Each of
+    the `solvers` decides each obligation under `seeds` seeds, from `seed` on; all must give the same answer.
     """
     sets = lemma_sets(terms.assumed) if lemmas is None else (tuple(lemmas),)
     begun = perf_counter()
@@ -227,9 +248,10 @@ def prove(
         begun = perf_counter()
         obligations = []
         for lemma, transition, formulas in obligation_formulas(relation, chosen):
-            solved = solve(formulas, budget, seed=seed, text=text)
-            verdict = _verdict(relation, lemma, transition, solved, chosen)
-            obligations.append(Obligation(lemma, transition, verdict, solved))
+            solved = solve(formulas, budget, seed=seed, text=text or "cvc5" in solvers)
+            others = tuple(_other_decisions(formulas, solved, solvers, range(seed, seed + seeds), budget))
+            verdict = _verdict(relation, lemma, transition, solved, chosen, others)
+            obligations.append(Obligation(lemma, transition, verdict, solved, others))
             if until_failure and verdict is not Verdict.PROVED:
                 break
         report = ProofReport(
@@ -239,6 +261,8 @@ def prove(
             extraction_seconds=extraction,
             solving_seconds=perf_counter() - begun,
             paths=paths,
+            solvers=tuple(solvers),
+            seeds=seeds,
         )
         if report.verdict is Verdict.PROVED:
             return report

@@ -69,6 +69,8 @@ class JsonReporter:
 
     def proof(self, report: "ProofReport") -> None:
         """The grid and each obligation, in a list under `proofs`."""
+        from ..proof.solvers import BUDGETS
+
         table = proof_table(report)
         self._object.setdefault("proofs", []).append(
             {
@@ -76,9 +78,18 @@ class JsonReporter:
                 "guard": report.terms.guard.name,
                 "reader": report.terms.assumed.reader,
                 "relaxed": sorted(report.terms.assumed.relaxed),
+                "solvers": report.solvers,
+                "seeds": report.seeds,
+                "budgets": {name: BUDGETS[name] for name in report.solvers},
+                "costliest": report.spent(),
                 "grid": table.plain()["rows"],
                 "obligations": [
-                    {"name": each.name, "verdict": each.verdict, **_without_text(asdict(each.solved))}
+                    {
+                        "name": each.name,
+                        "verdict": each.verdict,
+                        **_without_text(asdict(each.solved)),
+                        "decisions": [asdict(other) for other in each.others],
+                    }
                     for each in report.obligations
                 ],
             }

@@ -3,7 +3,7 @@
 Belongs here: turning data into `DataTable`s, no layout.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from outlives.model.contract import Property
@@ -196,7 +196,7 @@ def proof_table(report: "ProofReport") -> DataTable:
     """The grid lemma x transition, with what it cost, and what failed with its numbers."""
     grid = report.grid()
     columns = tuple(dict.fromkeys(transition for row in grid.values() for transition in row))
-    marks = {Verdict.PROVED: "+", Verdict.VIOLATED: "X", Verdict.UNKNOWN: "?"}
+    marks = {Verdict.PROVED: "+", Verdict.VIOLATED: "X", Verdict.UNKNOWN: "?", Verdict.DISAGREE: "!"}
     rows = tuple(
         (lemma, *(marks.get(row[each], "?") if each in row else "" for each in columns)) for lemma, row in grid.items()
     )
@@ -204,13 +204,15 @@ def proof_table(report: "ProofReport") -> DataTable:
         "transitions: " + ", ".join(f"{number} {name}" for number, name in enumerate(columns, start=1)),
         f"{sum(each.verdict is Verdict.PROVED for each in report.obligations)} of "
         f"{count_of(len(report.obligations), 'obligation')} proved; {report.paths} paths, extraction "
-        f"{report.extraction_seconds:.2f} s, solving {report.solving_seconds:.2f} s, at most {report.costliest:,} "
-        f"resource units for one",
-        "+ proved, X a state breaks it (it may not be reachable), ? the budget ran out; one query each",
+        f"{report.extraction_seconds:.2f} s, solving {report.solving_seconds:.2f} s",
+        f"decided by {' and '.join(report.solvers)}{_under_seeds(report.seeds)}; resource units of the costliest one: "
+        f"{', '.join(_costs(report))}",
+        _margin(report),
+        "+ proved, X a state breaks it (it may not be reachable), ? not decided, ! solvers contradict each other",
     ]
     for each in report.failed:
         numbers = ", ".join(f"{name} {value}" for name, value in each.solved.values.items() if value)
-        legend.append(f"{each.name} is {each.verdict}: {each.solved.reason or numbers or 'all numbers 0'}")
+        legend.append(f"{each.name} is {each.verdict}: {each.reason or numbers or 'all numbers 0'}")
     return DataTable(
         name="proof",
         title=f"Proof by induction: {report.verdict}",
@@ -219,3 +221,21 @@ def proof_table(report: "ProofReport") -> DataTable:
         rows=rows,
         legend=tuple(legend),
     )
+
+
+def _under_seeds(seeds: int) -> str:
+    return f" under {count_of(seeds, 'seed')} each" if seeds > 1 else ""
+
+
+def _margin(report: "ProofReport") -> str:
+    over = report.over_a_tenth
+    if not over:
+        return "none takes more than a tenth of its budget"
+    return f"more than a tenth of its budget: {', '.join(each.name for each in over)}"
+
+
+def _costs(report: "ProofReport") -> Iterator[str]:
+    from ..proof.solvers import BUDGETS
+
+    for solver, units in report.spent().items():
+        yield f"{solver} {units:,} of {BUDGETS[solver]:,}"
