@@ -35,7 +35,7 @@ def proof_row(configuration: Configuration, world: World) -> Result:
         closed=world.closed,
         encoder_reset=int(world.opens("reset-encoder-cache")),
     )
-    guard = replace(world.guard, condition=world.condition)
+    guard = world.guard_in_force
     judged = cell(
         guard,
         column,
@@ -66,7 +66,7 @@ def proof_row(configuration: Configuration, world: World) -> Result:
 def _stronger(world: World) -> str:
     """What more holds of this guard: the theorem with A3 relaxed as far as it goes, where that is proved too."""
     terms = Terms(
-        guard=replace(world.guard, condition=world.condition),
+        guard=world.guard_in_force,
         arithmetic=Arithmetic.of(world.rules),
         assumed=Assumed(reader="any", anywhere=True).behaving(world.switches),
     )

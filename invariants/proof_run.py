@@ -26,6 +26,7 @@ from .proof.on_model import rerun
 from .proof.reach import reach
 from .proof.solvers import missing_solvers
 from .proof.theorem import ProofReport, prove
+from .proof.weakest import threshold_facts
 from .properties import scheduler_properties
 from .report import EXIT_WORDS, DataTable, Reporter
 from .table_run import TABLE_SETUPS
@@ -95,6 +96,8 @@ def _evidence(folder: Path, configuration: Configuration, terms: Terms, report: 
             "possible (the beginning, each transition, both sides of the guard, a release, a rejection)."
         )
         reporter.say(_equality())
+        if terms.guard.condition is GUARDS["confirmed"].condition and terms.assumed.reader == "any":
+            verdicts += _threshold(terms, reporter)
     elif report.verdict is Verdict.UNKNOWN:
         raising = [each.transition for each in report.failed if each.lemma == "TOTAL"]
         if raising:
@@ -119,7 +122,7 @@ def _terms(configuration: Configuration, world: World) -> Terms:
     early = 0 if "A1" in world.relaxed else 1
     assumed = column.assumed(anywhere=configuration.items_anywhere, early_resume=early)
     return Terms(
-        guard=replace(world.guard, condition=world.condition),
+        guard=world.guard_in_force,
         arithmetic=Arithmetic.of(world.rules),
         assumed=assumed.behaving(world.switches),
     )
@@ -152,6 +155,22 @@ def _claim(configuration: Configuration, world: World) -> str:
 def _either(names: Sequence[str]) -> str:
     """`a, b or c`."""
     return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def _threshold(terms: Terms, reporter: Reporter) -> list[Verdict]:
+    """That no threshold lower than confirmed would do, and what asking before delivery costs."""
+    facts = threshold_facts(terms)
+    unshown = [fact for fact in facts if not fact.proved]
+    for fact in unshown:
+        reporter.say(f"Not shown: {fact.name}: {fact.phrase} ({fact.solved.answer}).")
+    if not unshown:
+        reporter.say(
+            "Also proved: confirmed is the weakest threshold for these readers. Let an item go whose first position is "
+            "computed; there is a run in which the next step reads it unchecked exactly when computed - placeholders < "
+            "end <= computed (evict it, dispatch a step, process the outputs before it, read from end - 1)."
+        )
+        reporter.say(f"Also proved: {facts[-1].phrase}.")
+    return [Verdict.UNKNOWN] if unshown else []
 
 
 def _equality() -> str:

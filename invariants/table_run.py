@@ -20,6 +20,7 @@ from .proof.on_model import rerun, world_of
 from .report import Cell, Reporter
 from .report.tables import headline_table
 from .table_stuck import BegunIn, Stuck, judge_progress
+from .table_weakest import weakest_jobs, weakest_table
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict, exit_status
 from .workers import Job, Outcome, Tell, ordered
@@ -152,12 +153,17 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
     """Judge the table and report it; returns the exit status. Traces go into the folder."""
     work = [(guard, number, where) for guard in guards for number in range(len(COLUMNS)) for where in (False, True)]
     jobs = [Job(name=" ".join(map(str, each)), work=_cell_job, about=each) for each in work]
+    weakest = weakest_jobs() if set(guards) == set(ROWS) else []
     cells: list[Judged] = []
+    climbed: list[Outcome] = []
     interrupted = False
     try:
-        with reporter.progress(len(jobs), "table") as advance:
-            for outcome in ordered(jobs, workers, advance):
+        with reporter.progress(len(jobs) + len(weakest), "table") as advance:
+            for number, outcome in enumerate(ordered([*jobs, *weakest], workers, advance)):
                 interrupted = interrupted or outcome.interrupted
+                if number >= len(jobs):
+                    climbed.append(outcome)
+                    continue
                 judged = _lost_cell(outcome) if outcome.lost else outcome.value
                 if judged is not None:
                     cells.append(judged)
@@ -168,6 +174,8 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
         title = f"Guard x assumptions, items {'anywhere' if where else 'inside the prompt'}"
         table = headline_table([_as_cell(judged) for judged in cells if judged.anywhere is where])
         reporter.table(replace(table, title=title, name=f"{table.name}-{'anywhere' if where else 'prompt'}"))
+    if climbed:
+        reporter.table(weakest_table(climbed))
     for row in dict.fromkeys(judged.guard for judged in cells):
         if row in (ROWS[0], ENCODER_RESET):
             reporter.say(

@@ -14,7 +14,7 @@ pipeline as in the engine, which waits for the oldest output after it. A pass th
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .book import find
+from .book import ask_guard, find
 from .contract import Refusal
 from .cross import notice, take_slots
 from .lifetime import Counters, carried_drafts, wanted
@@ -324,10 +324,10 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
         victim = request.status == WAITING
         start = state.requests[number].counters.computed if victim else request.counters.computed
         if world.guard.site == "before-advance":
-            book, request = rules.free_pass(world, setup, book, request, number)
+            book, request = ask_guard(world, state, book, request, number)
         counters = rules.advance(request.counters, share.tokens)
         if world.guard.site == "after-advance":
-            book, request = rules.free_pass(world, setup, book, request._replace(counters=counters), number)
+            book, request = ask_guard(world, state, book, request._replace(counters=counters), number)
         counters, sampled, promised = rules.promise(counters, share.drafts, setup.base, setup.asynchronous)
         if victim:
             # The worker was told nothing new of it and counts from where its step before began, so that these tokens

@@ -14,11 +14,11 @@ from bisect import bisect_left
 
 from .cross import credit
 from .setup import Setup
-from .state import Book, Entry, Request, items_of
+from .state import Book, Entry, Request, State, Step, items_of
 from .world import World
 
-__all__ = ["allocate", "announce", "drop_references", "empty_book", "evict_oldest", "find", "free_pass", "hit"]
-__all__ += ["emptied", "make_room", "release", "withdraw"]
+__all__ = ["allocate", "announce", "ask_guard", "drop_references", "empty_book", "evict_oldest", "find", "free_pass"]
+__all__ += ["emptied", "hit", "live_drafts", "make_room", "release", "withdraw"]
 
 
 def empty_book(slots: int) -> Book:
@@ -146,22 +146,39 @@ def _asked(world: World, setup: Setup, book: Book, request: Request, number: int
     return tuple(index for index, item in enumerate(items_of(setup, request, number)) if item.key in held)
 
 
-def free_pass(world: World, setup: Setup, book: Book, request: Request, number: int) -> tuple[Book, Request]:
+def free_pass(
+    world: World, setup: Setup, book: Book, request: Request, number: int, drafts: int = 0
+) -> tuple[Book, Request]:
     """Ask the guard for every referenced item and release those it lets go. Encoder-decoder models have a branch of
-    their own: everything, once computed > 0."""
+    their own: everything, once computed > 0. `drafts`: those of its live steps in flight, for a guard that counts
+    them."""
     if setup.encoder_decoder == 1:
         if request.counters.computed > 0:
             return world.rules.drop_references(world, setup, book, request, number)
         return book, request
     items = items_of(setup, request, number)
-    condition = world.condition
+    guard = world.guard_in_force
     for item in _asked(world, setup, book, request, number):
-        lets_go = condition(request.counters, items[item].end, setup.look_ahead)
+        lets_go = guard.lets_go(request.counters, items[item].end, setup.look_ahead, drafts)
         if lets_go is True:
             book, request = world.rules.release(world, setup, book, request, number, item)
         elif lets_go is not False:
             raise TypeError(f"a guard must return True or False, not {lets_go!r:.60}")
     return book, request
+
+
+def ask_guard(world: World, state: State, book: Book, request: Request, number: int) -> tuple[Book, Request]:
+    """The free pass over the request's references. Only a guard that counts drafts is told of the steps in flight."""
+    if world.guard.counts_drafts == 1:
+        drafts = live_drafts(state.steps, number)
+        return world.rules.free_pass(world, state.setup, book, request, number, drafts)
+    return world.rules.free_pass(world, state.setup, book, request, number)
+
+
+def live_drafts(steps: tuple[Step, ...], number: int) -> int:
+    """The drafts of the request's live steps in flight, which their outputs may still reject."""
+    parts = [part for step in steps for part in step.parts if part.request == number and part.live == 1]
+    return sum(part.drafts for part in parts if part.sampled == 1)
 
 
 def withdraw(world: World, book: Book, request: int, keys: tuple[str, ...]) -> tuple[Book, tuple[tuple[str, int], ...]]:

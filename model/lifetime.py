@@ -242,6 +242,11 @@ def confirmed_guard(c: Counters, end: int, look_ahead: int) -> bool:  # noqa: AR
     return end <= c.computed - c.placeholders
 
 
+def true_window(c: Counters, end: int, look_ahead: int, drafts: int) -> bool:  # noqa: ARG001
+    """end <= computed - the drafts of the live steps in flight: where the next step truly starts, at the lowest."""
+    return end <= c.computed - drafts
+
+
 def settled(c: Counters, end: int, look_ahead: int) -> bool:  # noqa: ARG001
     """end <= computed - max(placeholders, in flight) (0.33 uses the expression for input data, #57368)."""
     if c.in_flight > c.placeholders:
@@ -254,9 +259,9 @@ def retain(c: Counters, end: int, look_ahead: int) -> bool:  # noqa: ARG001
     return False
 
 
-Site = Literal["after-advance", "before-advance", "at-output"]
-"""When the guard is asked: right after dispatch with computed advanced or not yet, or when an output is processed
-(after accept and reject, before the accepted tokens are delivered)."""
+Site = Literal["after-advance", "before-advance", "at-output", "after-delivery"]
+"""When the guard is asked: right after dispatch with computed advanced or not yet, or when an output is processed,
+after accept and reject, before the accepted tokens are delivered (as released) or after."""
 
 
 SITES: tuple[Site, ...] = get_args(Site)
@@ -267,11 +272,21 @@ class Guard:
     """A free condition together with the place from which it is asked."""
 
     name: str
-    condition: Callable[[Counters, int, int], bool]
+    condition: Callable[..., bool]
+    """(counters, end, look-ahead) -> may the reference go?"""
     site: Site
     formula: str
     released_in: str
     source: str
+    counts_drafts: int = 0
+    """1: the condition has a fourth argument, the drafts of the request's live steps in flight. No release counts
+    them; placeholders are these drafts and one more for each of those steps that samples."""
+
+    def lets_go(self, c: Counters, end: int, look_ahead: int, drafts: int) -> bool:
+        """The condition's answer; `drafts` are those of the live steps in flight, which most do not look at."""
+        if self.counts_drafts == 1:
+            return self.condition(c, end, look_ahead, drafts)
+        return self.condition(c, end, look_ahead)
 
     def __post_init__(self) -> None:
         if self.site not in SITES:
@@ -325,6 +340,23 @@ GUARDS: Mapping[str, Guard] = MappingProxyType(
                 formula="end <= computed - placeholders",
                 released_in="0.33.0",
                 source="#45347",
+            ),
+            Guard(
+                name="confirmed-after-delivery",
+                condition=confirmed_guard,
+                site="after-delivery",
+                formula="end <= computed - placeholders",
+                released_in="no release",
+                source="the weakest threshold for readers anywhere",
+            ),
+            Guard(
+                name="true-window",
+                condition=true_window,
+                site="at-output",
+                formula="end <= computed - live drafts",
+                released_in="no release",
+                source="the weakest known for readers at their true start",
+                counts_drafts=1,
             ),
             Guard(
                 name="settled",

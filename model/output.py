@@ -9,6 +9,7 @@ output just accepted as promised, and a request that is not scheduled again sees
 """
 
 from .batch import most_drafts, orphan
+from .book import ask_guard
 from .contract import Action
 from .lifetime import Counters
 from .routes import end_turn, has_more_turns, skip_failed
@@ -63,22 +64,29 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
     counters = rules.roll_back(counters, rejected, stale)
     book, request = state.book, request._replace(counters=counters)
     if world.guard.site == "at-output":
-        book, request = rules.free_pass(world, state.setup, book, request, number)
+        book, request = ask_guard(world, state, book, request, number)
     limit = limit_of(state.setup, request, number)
+    tokens = 0
     if discarded:
         request = request._replace(frames=request.frames - 1)
     elif part.sampled == 1:
-        request = _deliver(world, state, request, state.setup.base + accepted, stale, limit)
+        tokens = state.setup.base + accepted
+        counters = rules.deliver(request.counters, tokens, stale, request.drop, state.setup.asynchronous)
+        request = request._replace(counters=counters)
+    if world.guard.site == "after-delivery":
+        book, request = ask_guard(world, state, book, request, number)
+    if part.sampled == 1 and not discarded:
+        request = _delivered(world, state, request, tokens, stale, limit)
     state = with_request(state._replace(book=book), number, request)
     if request.counters.known >= limit and part.sampled == 1 and not discarded:
         return stop(world, state, number)
     return state
 
 
-def _deliver(world: World, state: State, request: Request, tokens: int, stale: int, limit: int) -> Request:
-    """The sampled and accepted tokens join the known ones; what lies past the stop is cut off."""
+def _delivered(world: World, state: State, request: Request, tokens: int, stale: int, limit: int) -> Request:
+    """The sampled and accepted tokens have joined the known ones; what lies past the stop is cut off."""
     rules, setup = world.rules, state.setup
-    counters = rules.deliver(request.counters, tokens, stale, request.drop, setup.asynchronous)
+    counters = request.counters
     cut = min(tokens, max(0, counters.known - limit))
     if cut > 0:
         counters = rules.trim(counters, cut, stale, world.switches.trim_computed, setup.asynchronous)

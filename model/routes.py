@@ -120,6 +120,7 @@ def end_turn(world: World, state: State, number: int) -> State:
         if world.switches.free_at_turn_end == 1:
             # The last free pass came before the turn's last tokens were confirmed, and no other comes before the next
             # turn is admitted, which may need the room.
+            # Nothing in flight is live any more, so that there is no draft to count.
             book, request = world.rules.free_pass(world, state.setup, book, request, number)
     requests = state.requests[:number] + (request,) + state.requests[number + 1 :]
     return state._replace(

@@ -5,7 +5,7 @@ Belongs here: the types `Rules`, `Switches`, `World` and the assumptions. Which 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from .lifetime import Counters, Guard
@@ -134,7 +134,8 @@ class Rules:
     # guard
     guard: Callable[[Counters, int, int], bool] | None
     """None: the condition of the profile's guard. A fault in a guard puts its own condition here."""
-    free_pass: Callable[["World", Setup, Book, Request, int], tuple[Book, Request]]
+    free_pass: Callable[..., tuple[Book, Request]]
+    """(world, setup, book, request, number), and of a guard that counts them the drafts in flight."""
     # pass
     gate: Callable[["World", Setup, Book, Request, int, int, int, int], Gated]
     choose_victim: Callable[["World", State, tuple[int, ...]], int]
@@ -184,6 +185,8 @@ class World:
         return there is None or getattr(self.switches, there) == 1
 
     @property
-    def condition(self) -> Callable[[Counters, int, int], bool]:
-        """The free condition in force."""
-        return self.guard.condition if self.rules.guard is None else self.rules.guard
+    def guard_in_force(self) -> Guard:
+        """The guard, with the condition that a fault may have put in the place of its own."""
+        if self.rules.guard is None:
+            return self.guard
+        return replace(self.guard, condition=self.rules.guard, counts_drafts=0)

@@ -130,7 +130,7 @@ def waits_for_others(world: World, setup: Setup, held: Book, request: Request, n
     items = items_of(setup, request, number)
     for item in request.references:
         asked = items[item]
-        if not _held_by_others(held, asked.key, number) and world.condition(
+        if not _held_by_others(held, asked.key, number) and world.guard.condition(
             request.counters, asked.end, setup.look_ahead
         ):
             held, request = world.rules.release(world, setup, held, request, number, item)

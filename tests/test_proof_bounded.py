@@ -155,7 +155,7 @@ def test_a_cell_that_neither_engine_decides_is_unknown():
     assert judged.verdict is Verdict.UNKNOWN
     bound = "where the bound on actions was reached"
     assert judged.coverage == f"not proved; no miss within 3 actions, {bound}"
-    assert judged.result().note == "the proof stops at FRONT / preempt"
+    assert judged.result().note == "the proof stops at HELD-IN-FLIGHT / live-output"
 
 
 def test_a_replaced_rule_reaches_the_search():

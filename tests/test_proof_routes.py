@@ -8,7 +8,7 @@ from outlives.invariants.configuration import Configuration
 from outlives.invariants.proof.bounded import Move, search
 from outlives.invariants.proof.cells import COLUMNS, ENCODER_RESET, ROWS, cell, routes_assumed, row_of
 from outlives.invariants.proof.evidence import necessity, vacuity
-from outlives.invariants.proof.lemmas import lemma_sets
+from outlives.invariants.proof.lemma_sets import lemma_sets
 from outlives.invariants.proof.life import EMPTY, Arithmetic, Assumed, Terms
 from outlives.invariants.proof.on_model import _actions, _difference, rerun, world_of
 from outlives.invariants.proof.pipeline import EMPTY_RUN, MOVES, misses

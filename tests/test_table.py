@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from command_runs import Run, runner
 from outlives.invariants import table_run
-from outlives.invariants.proof.cells import COLUMNS, ENCODER_RESET
+from outlives.invariants.proof.cells import COLUMNS, ENCODER_RESET, Column
+from outlives.invariants.proof.weakest import WEAKEST_COLUMNS, Weakest
 from outlives.invariants.report.tables import headline_table
 from outlives.invariants.table_run import TABLE_SETUPS, Judged, judge_cell
 from outlives.invariants.verdict import Verdict
@@ -140,8 +141,19 @@ def test_without_a_guard_every_guard_is_judged(run: Run, monkeypatch: pytest.Mon
         asked.append(work)
         return _cell(work[0], Verdict.PROVED, COLUMNS[work[1]].name, work[2])
 
+    def climbed(column: Column, *, anywhere: bool) -> Weakest:
+        guard = None if "A2" in column.relaxed else GUARDS["confirmed"]
+        return Weakest(column=column, anywhere=anywhere, guard=guard, pinned="A1" in column.relaxed, obligations=7,
+                       stops_at="COVERAGE / dispatch")  # fmt: skip
+
     monkeypatch.setattr("outlives.invariants.table_run.judge_cell", judged)
-    run("table")
+    monkeypatch.setattr("outlives.invariants.table_weakest.weakest_known", climbed)
+    rows = run("table", "--json").object["tables"]["weakest-guards"]["rows"]
+    assert [(row["assumptions"], row["items"]) for row in rows] == [
+        (column.name, where) for column in WEAKEST_COLUMNS for where in ("in the prompt", "anywhere")
+    ]
+    named = {row["assumptions"]: row["weakest known safe guard"] for row in rows}
+    assert (named["A3 any"], named["A1"], named["A2"]) == ("confirmed", "confirmed, with pins", "none")
     assert list(dict.fromkeys(row for row, _, _ in asked)) == [*GUARDS, ENCODER_RESET]
     assert len(asked) == (len(GUARDS) + 1) * len(COLUMNS) * 2
 

@@ -78,7 +78,7 @@ def vacuity(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) -> tupl
 
 def _guard_sides(relation: Relation, hypotheses: list[z3.BoolRef], budget: int) -> list[Check]:
     def lets_go(terms: Terms, life: Life) -> bool:
-        return terms.guard.condition(life.counters, life.end, life.look_ahead)
+        return terms.guard.lets_go(life.counters, life.end, life.look_ahead, life.live_drafts)
 
     def asked(terms: Terms, life: Life) -> bool:  # noqa: ARG001
         return life.running == 1 and life.referenced == 1
@@ -114,12 +114,12 @@ def differ(first: Guard, second: Guard, where: Callable[[Counters], bool], budge
     """Counters within `where` for which the two conditions differ: `unsat` means that they are equal there."""
     context = z3.Context()
     counters = Counters(*(symbol(name, context) for name in Counters._fields))  # type: ignore[arg-type]
-    end, ahead = symbol("end", context), symbol("look_ahead", context)
+    end, ahead, drafts = (symbol(name, context) for name in ("end", "look_ahead", "drafts"))
 
     def different() -> bool:
         if not where(counters) or ahead < 0:
             return False
-        one, other = first.condition(counters, end, ahead), second.condition(counters, end, ahead)  # type: ignore[arg-type]
+        one, other = first.lets_go(counters, end, ahead, drafts), second.lets_go(counters, end, ahead, drafts)  # type: ignore[arg-type]
         if one:
             return not other
         return bool(other)

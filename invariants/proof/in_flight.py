@@ -66,6 +66,8 @@ def take_live(terms: Terms, life: Life, count: int, drafts: int, accepted: int, 
             return Refusal("FACT: stale steps are older than live ones")
         if count > life.live_tokens - flight.rest or share > flight.margin or drafts > flight.draft_margin:
             return Refusal("FACT: the sum is at least each of its parts")
+        if flight.draft_margin - drafts > life.live_tokens - flight.rest - count:
+            return Refusal("FACT: what is left promises at most its tokens, and drafts at most its promises")
         wrong = _wrong_margin(terms, flight, drafts, share)
         if wrong is not None:
             return wrong
@@ -114,8 +116,11 @@ def take_stale(
         wrong = _not_the_tracked(flight, 0, count, drafts, sampled, share)
         if wrong is not None:
             return wrong
-        flight = landed()
-    elif same == 1:
+        return life._replace(flight=landed())
+    if flight.active == 1 and flight.live == 0:  # noqa: SIM102 -- each question is a decision of its own
+        if count > life.counters.in_flight - life.live_tokens - flight.tokens:
+            return Refusal("FACT: the sum is at least each of its parts")
+    if same == 1:
         if flight.active == 0 or flight.live == 1:
             return Refusal("not-of-one-admission")
         if share > flight.margin or drafts > flight.draft_margin:

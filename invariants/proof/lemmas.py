@@ -1,7 +1,8 @@
 """What is true of every reachable abstract state: the lemmas, which together say that the reader finds its key.
 
-Belongs here: the lemmas as named values, and which of them carry the proof under which assumptions. A lemma is a plain
-predicate over `Life`: the proof runs it on symbolic numbers, the tie on those of an executed run.
+Belongs here: the lemmas of the theorem as named values, the goal, and where lives begin. Which lemmas carry the proof
+under other assumptions is in `lemma_sets`. A lemma is a plain predicate over `Life`: the proof runs it on symbolic
+numbers, the tie on those of an executed run.
 
 Theory of operation (readers may begin anywhere in [computed - live promises, computed])
 -----------------------------------------------------------------------------------------
@@ -18,9 +19,9 @@ from dataclasses import dataclass
 
 from outlives.model.lifetime import confirmed
 
-from .life import Assumed, Life, Terms
+from .life import Life, Terms
 
-__all__ = ["GOAL", "LEMMAS", "Lemma", "initial", "lemma_sets", "safe"]
+__all__ = ["GOAL", "LEMMAS", "Lemma", "finds", "initial", "reach", "reads_checked", "reads_true_or_lower", "safe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,21 +148,25 @@ def _true_start(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     return flight.true_start - flight.margin >= flight.lowest and flight.true_start <= flight.start
 
 
-def _reach(terms: Terms, life: Life) -> int:
+def _inside(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+    return life.there == 0 or life.end <= life.prompt
+
+
+def reach(terms: Terms, life: Life) -> int:
     """How far past a window a read counts: a drafter that tolerates to miss what lies past it needs nothing there."""
     return 0 if terms.assumed.tolerate == 1 else life.look_ahead
 
 
 def _reads(terms: Terms, life: Life, low: int, high: int) -> bool:
     """Whether a step that may begin from `low` on and ends at `high` at the latest reads the item."""
-    return life.flight.active == 1 and life.start < high + _reach(terms, life) and life.end > low
+    return life.flight.active == 1 and life.start < high + reach(terms, life) and life.end > low
 
 
 def _reads_any(terms: Terms, life: Life) -> bool:
     return _reads(terms, life, life.flight.lowest, life.flight.start + life.flight.tokens)
 
 
-def _reads_checked(terms: Terms, life: Life) -> bool:
+def reads_checked(terms: Terms, life: Life) -> bool:
     return _reads(terms, life, life.flight.start, life.flight.start + life.flight.tokens)
 
 
@@ -169,7 +174,7 @@ def _reads_true(terms: Terms, life: Life) -> bool:
     return _reads(terms, life, life.flight.true_start, life.flight.true_start + life.flight.tokens)
 
 
-def _finds(reads: Callable[[Terms, Life], bool]) -> Callable[[Terms, Life], bool]:
+def finds(reads: Callable[[Terms, Life], bool]) -> Callable[[Terms, Life], bool]:
     def finds(terms: Terms, life: Life) -> bool:
         if reads(terms, life):
             return life.flight.present == 1
@@ -178,85 +183,10 @@ def _finds(reads: Callable[[Terms, Life], bool]) -> Callable[[Terms, Life], bool
     return finds
 
 
-def _past_prompt(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    if life.live_drafts > 0:
-        return life.counters.computed - life.live_drafts >= life.prompt
-    return True
-
-
-def _true_past_prompt(terms: Terms, life: Life) -> bool:  # noqa: ARG001
+def reads_true_or_lower(terms: Terms, life: Life) -> bool:
+    """At its true start, wherever the rejections that are still to come may take it."""
     flight = life.flight
-    if flight.active == 0 or (flight.draft_margin == 0 and flight.true_start == flight.start):
-        return True
-    return flight.true_start - flight.draft_margin >= life.prompt
-
-
-def _inside(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return life.there == 0 or life.end <= life.prompt
-
-
-def _front(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    flight = life.flight
-    if flight.active == 0:
-        return True
-    return (
-        flight.live == 1
-        and flight.true_start == life.counters.computed - flight.rest
-        and flight.true_start <= flight.start
-        and flight.rest >= flight.tokens
-        and flight.rest <= life.live_tokens
-    )
-
-
-def _ends_above_settled(life: Life) -> bool:
-    return life.running == 1 and life.end > life.counters.computed - life.live_tokens
-
-
-def _settled_coverage(terms: Terms, life: Life) -> bool:
-    begun = life.there == 1 and life.live_tokens > 0 and life.start < life.counters.computed + _reach(terms, life)
-    if begun and _ends_above_settled(life):
-        return life.referenced == 1
-    return True
-
-
-def _settled_present(terms: Terms, life: Life) -> bool:
-    flight = life.flight
-    reached = flight.active == 1 and life.start < flight.true_start + flight.tokens + _reach(terms, life)
-    if reached and _ends_above_settled(life):
-        return flight.present == 1
-    return True
-
-
-def _held(terms: Terms, life: Life) -> bool:
-    if _reads_checked(terms, life):
-        return life.referenced == 1 and life.flight.present == 1
-    return True
-
-
-def _at_start(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    if life.counters.placeholders != 0 or life.live_promises != 0:
-        return False
-    return life.flight.active == 0 or life.flight.lowest == life.flight.start
-
-
-def _solo(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    return life.live_drafts == 0 or life.counters.computed >= life.counters.known
-
-
-def _unshifted(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    flight = life.flight
-    return flight.active == 0 or (flight.true_start == flight.start and flight.draft_margin == 0)
-
-
-def _last(terms: Terms, life: Life) -> bool:  # noqa: ARG001
-    flight = life.flight
-    if flight.live == 0:
-        return True
-    if flight.tokens < 1 or flight.rest < flight.tokens or flight.rest > life.live_tokens:
-        return False
-    if flight.sampled == 0:
-        return True
-    return flight.rest == flight.tokens and life.counters.computed >= life.counters.known
+    return _reads(terms, life, flight.true_start - flight.draft_margin, flight.true_start + flight.tokens)
 
 
 TYPES = Lemma(
@@ -281,19 +211,8 @@ TRUE_START = Lemma(
     "a step's true start is at or above confirmed at its dispatch, whatever is still rejected",
     _true_start,
 )
-READER = Lemma("READER", "a step finds the key wherever in its allowance it begins", _finds(_reads_any), _reads_any)
-CHECKED = Lemma("CHECKED-READER", "a step finds the key in the window that the gate saw", _finds(_reads_checked))
-PAST_PROMPT = Lemma("PAST-PROMPT", "with all live drafts rejected, computed is at or above the prompt", _past_prompt)
-TRUE_PAST = Lemma("TRUE-PAST-PROMPT", "a step that rejections shift starts at or above the prompt", _true_past_prompt)
-AT_START = Lemma("AT-START", "nothing is promised, so no step may begin below the scheduler's start", _at_start)
-SOLO = Lemma("SOLO", "while drafts are in flight, all that is known is computed: nothing leaves behind them", _solo)
-UNSHIFTED = Lemma("UNSHIFTED", "no rejection is pending that would move a step's true start", _unshifted)
-LAST = Lemma("LAST", "a live step that samples is the last one in flight", _last)
+READER = Lemma("READER", "a step finds the key wherever in its allowance it begins", finds(_reads_any), _reads_any)
 INSIDE = Lemma("INSIDE", "the item lies inside the prompt", _inside)
-FRONT = Lemma("FRONT", "a step is live and truly starts at computed less what is in flight from it on", _front)
-SETTLED = Lemma("SETTLED-COVERAGE", "an item that ends above what is settled is referenced", _settled_coverage)
-SETTLED_PRESENT = Lemma("SETTLED-PRESENT", "and on the shelf of every step in flight that reaches it", _settled_present)
-HELD = Lemma("HELD-IN-FLIGHT", "what the window of a step in flight needs is referenced and on its shelf", _held)
 
 LEMMAS: tuple[Lemma, ...] = (
     TYPES,
@@ -313,36 +232,16 @@ LEMMAS: tuple[Lemma, ...] = (
 )
 """The lemmas of the theorem: readers anywhere between confirmed and the scheduler's start."""
 
-_COMMON = (TYPES, QUEUE, STALE, WAITING, BOOKED, SHELVED, UPKEEP, KNOWN, STEP)
 
-_READS = {"any": _reads_any, "checked": _reads_checked, "true": _reads_true}
+_READS = {"any": _reads_any, "checked": reads_checked, "true": _reads_true}
 
 
 def safe(terms: Terms, life: Life) -> bool:
     """The goal: the tracked step finds the key wherever its kind of reader looks for it."""
-    return _finds(_READS[terms.assumed.reader])(terms, life)
+    return finds(_READS[terms.assumed.reader])(terms, life)
 
 
 GOAL = Lemma("OUTLIVES", "the entry outlives its last reader: whoever reads the item finds its key", safe)
-
-
-def lemma_sets(assumed: Assumed) -> tuple[tuple[Lemma, ...], ...]:
-    """The sets of lemmas that may prove the goal under these assumptions, the likeliest first."""
-    sets: list[tuple[Lemma, ...]] = []
-    inside = () if assumed.anywhere else (INSIDE,)
-    if "A1" in assumed.relaxed:
-        common = (*_COMMON, COUNTERS, FRONT)
-        return ((*common, HELD) if assumed.reader == "checked" else (*common, NUMBERS, SETTLED, SETTLED_PRESENT),)
-    if assumed.asynchronous == 0:
-        # Nothing is promised: all readers begin at the scheduler's start, whichever is asked about.
-        readers = {"checked": (), "any": (AT_START,), "true": (QUEUE, STALE, WAITING, AT_START, SOLO, UNSHIFTED, LAST)}
-        return ((TYPES, BOOKED, SHELVED, CHECKED, *readers[assumed.reader]),)
-    if assumed.reader == "checked":
-        sets.append((TYPES, BOOKED, SHELVED, CHECKED))
-    if assumed.reader == "true" and inside:
-        sets.append((*_COMMON, NUMBERS, PAST_PROMPT, TRUE_PAST, CHECKED, *inside))
-    sets.append((*LEMMAS, *inside))
-    return tuple(sets)
 
 
 def initial(terms: Terms, life: Life) -> bool:
@@ -362,6 +261,7 @@ def initial(terms: Terms, life: Life) -> bool:
         and counters.known == life.prompt
         and life.running == 0
         and life.referenced == 0
+        and life.pinned == 0
         and life.seen == 0
         and life.omitted == 0
         and life.shelf_next == life.booked

@@ -12,7 +12,10 @@ from outlives.model import lifetime
 from outlives.model.lifetime import Counters, Guard
 from outlives.model.world import Reader, Switches
 
-__all__ = ["EMPTY", "Arithmetic", "Assumed", "Flight", "Life", "Terms", "landed"]
+__all__ = ["EMPTY", "PINS", "Arithmetic", "Assumed", "Flight", "Life", "Terms", "landed"]
+
+PINS = frozenset({"preempt", "reset", "kv-failure", "turn-end"})
+"""The transitions by which a request may leave steps in flight behind that are no longer live."""
 
 
 class Arithmetic(NamedTuple):
@@ -53,6 +56,9 @@ class Assumed:
     leaves: int = 1
     """0: nothing drops references before the guard does, no preemption, abort or finish. No run of the command assumes
     it; it says under which condition *settled* would be safe with A1 relaxed."""
+    pins: frozenset[str] = frozenset()
+    """At these of `PINS`, what the request references is pinned until its stale share is 0: it may not be evicted, and
+    who references it does not matter. No release does it; with A1 relaxed it is what *settled* needs."""
     isolate: int = 1
     """1: what was in flight at a preemption is remembered as stale (0.27.0 on)."""
     early_resume: int = 1
@@ -160,6 +166,8 @@ class Life(NamedTuple):
     """1: admitted, or a session between two turns that holds what it has computed; 0: waiting, preempted or gone."""
     referenced: int
     """1: the request references the item's entry (the item's number is among its references)."""
+    pinned: int
+    """1: it may not be evicted, for the sake of steps in flight that are no longer live (0 unless `Assumed.pins`)."""
     seen: int
     """1: it once did (only read where A2 is relaxed)."""
     booked: int
@@ -181,5 +189,5 @@ class Life(NamedTuple):
     flight: Flight
 
 
-EMPTY = Life(0, 0, 0, 0, 0, 0, Counters(0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _LANDED)
+EMPTY = Life(0, 0, 0, 0, 0, 0, Counters(0, 0, 0, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, _LANDED)
 """The shape of a state, all zeros."""

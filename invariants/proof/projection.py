@@ -179,6 +179,7 @@ def project(
         counters=counters,
         running=running,
         referenced=int(item in record.references),
+        pinned=0,
         seen=int(item in record.seen) if "A2" in world.relaxed else 0,
         booked=int(any(entry.key == subject.key for entry in state.book.entries)),
         shelf_next=_shelved_next(state, subject.key),

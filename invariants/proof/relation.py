@@ -30,7 +30,7 @@ from outlives.model.contract import Refusal
 
 from .in_flight import take_live, take_stale
 from .life import Assumed, Flight, Life, Terms
-from .routes import end_turn, fail_kv, hold_on, more_prompt, preempt, reset, reset_encoder_cache
+from .routes import end_turn, fail_kv, hold_on, more_prompt, preempt, reset, reset_encoder_cache, unpin
 
 __all__ = ["FLAGS", "TRANSITIONS", "Outcome", "Phase", "Transition", "transitions"]
 __all__ += ["admit", "advance", "evict", "gate", "only_running", "process", "raise_floor"]
@@ -53,7 +53,7 @@ def _ask_guard(terms: Terms, life: Life, site: str) -> Life:
 
 def _free_pass(terms: Terms, life: Life) -> Life:
     if life.referenced == 1:  # noqa: SIM102 -- each question is a decision of its own
-        if terms.guard.condition(life.counters, life.end, life.look_ahead):
+        if terms.guard.lets_go(life.counters, life.end, life.look_ahead, life.live_drafts):
             return life._replace(referenced=0)
     return life
 
@@ -150,19 +150,21 @@ def advance(terms: Terms, life: Life, count: int, track: int) -> Outcome:
 def process(
     terms: Terms, life: Life, count: int, drafts: int, accepted: int, sampled: int, dropped: int = 0
 ) -> Outcome:
-    """The order of the protocol: receive, roll back, the free pass, deliver."""
+    """The order of the protocol: receive, roll back, the free pass, deliver (or the free pass last: no release)."""
     rules = terms.arithmetic
     counters, stale = rules.receive(life.counters, count, terms.assumed.isolate)
+    life = unpin(terms, life._replace(counters=counters))
     if stale == 1 and dropped == 1:
-        return life._replace(counters=counters)
+        return life
     if stale == 1 and life.running == 1 and terms.assumed.asynchronous == 0:
         return Refusal("FACT: a request resumes beside its stale outputs only where they are to vanish")
     counters = rules.roll_back(counters, drafts - accepted, stale)
     life = _ask_guard(terms, life._replace(counters=counters), "at-output")
     if sampled == 1:
         tokens = life.base + accepted
-        return life._replace(counters=rules.deliver(life.counters, tokens, stale, dropped, terms.assumed.asynchronous))
-    return life
+        counters = rules.deliver(life.counters, tokens, stale, dropped, terms.assumed.asynchronous)
+        life = life._replace(counters=counters)
+    return _ask_guard(terms, life, "after-delivery")
 
 
 def admit(terms: Terms, life: Life, hit: int) -> Outcome:
@@ -186,8 +188,8 @@ def touch(terms: Terms, life: Life) -> Outcome:  # noqa: ARG001
 def let_go(terms: Terms, life: Life) -> Outcome:
     """A request that waits (a failed admission, an abort) drops what its gate had taken: nothing of it is promised."""
     if life.running == 1:
-        if life.counters.placeholders > 0:
-            return Refusal("not-waiting")
+        if life.counters.placeholders > 0 or life.live_tokens > 0:
+            return Refusal("not-waiting")  # but a session between two turns, which holds what it has computed
         if terms.assumed.leaves == 0:
             return Refusal("not-waiting")
     return life._replace(referenced=0)
@@ -196,7 +198,7 @@ def let_go(terms: Terms, life: Life) -> Outcome:
 def evict(terms: Terms, life: Life, spared: int) -> Outcome:
     """The entry goes, which this request does not reference. In order, the notice reaches no step in flight; where A1
     is relaxed it reaches those that have not executed, save what they encode themselves (`spared`)."""
-    if life.booked == 0 or life.referenced == 1:
+    if life.booked == 0 or life.referenced == 1 or life.pinned == 1:
         return Refusal("nothing-idle")
     life = life._replace(booked=0, shelf_next=0)
     if "A1" in terms.assumed.relaxed and spared == 0:

@@ -10,29 +10,39 @@ from outlives.model.contract import Refusal
 
 from .life import Life, Terms
 
-__all__ = ["end_turn", "fail_kv", "hold_on", "more_prompt", "preempt", "reset", "reset_encoder_cache"]
+__all__ = ["end_turn", "fail_kv", "hold_on", "more_prompt", "preempt", "reset", "reset_encoder_cache", "unpin"]
 
 Outcome = Life | Refusal
 
 
+def pin(terms: Terms, life: Life, route: str) -> Life:
+    """What is referenced is pinned, where this route does so and leaves stale steps in flight behind."""
+    if route in terms.assumed.pins:  # noqa: SIM102 -- each question is a decision of its own
+        if life.counters.stale > 0:  # noqa: SIM102
+            if life.referenced == 1:
+                return life._replace(pinned=1)
+    return life
+
+
+def unpin(terms: Terms, life: Life) -> Life:
+    """Nothing is pinned any more once no step in flight is stale."""
+    if terms.assumed.pins and life.counters.stale == 0:
+        return life._replace(pinned=0)
+    return life
+
+
 def preempt(terms: Terms, life: Life) -> Outcome:
     """The running request loses its blocks and its references; what is in flight still executes."""
-    return life._replace(
-        counters=terms.arithmetic.preempt(life.counters, terms.assumed.isolate),
-        running=0,
-        referenced=0,
-        floor=0,
-        live_tokens=0,
-        live_promises=0,
-        live_drafts=0,
-        flight=life.flight._replace(live=0),
-    )
+    counters = terms.arithmetic.preempt(life.counters, terms.assumed.isolate)
+    life = pin(terms, life._replace(counters=counters), "preempt")
+    return _admission_over(life._replace(running=0, referenced=0, floor=0))
 
 
 def reset(terms: Terms, life: Life) -> Outcome:
     """A prefix-cache reset preempts the running request. Its outputs in flight are to vanish."""
     counters = terms.arithmetic.reset(life.counters, terms.assumed.isolate)
-    return _admission_over(life._replace(counters=counters, running=0, referenced=0, floor=0))
+    life = pin(terms, life._replace(counters=counters), "reset")
+    return _admission_over(life._replace(running=0, referenced=0, floor=0))
 
 
 def _admission_over(life: Life) -> Life:
@@ -52,7 +62,7 @@ def fail_kv(terms: Terms, life: Life, count: int, valid: int) -> Outcome:
     life = life._replace(counters=terms.arithmetic.fail_kv(counters, valid, terms.assumed.settle_kv))
     life = life._replace(floor=lifetime.confirmed(life.counters))
     if terms.assumed.settle_kv == 1:
-        return _admission_over(life._replace(referenced=0))
+        return _admission_over(pin(terms, life, "kv-failure")._replace(referenced=0))
     return life
 
 
@@ -72,7 +82,8 @@ def end_turn(terms: Terms, life: Life, cut: int) -> Outcome:
     counters = life.counters
     if cut > 0:
         counters = rules.trim(counters, cut, stale, terms.assumed.trim_computed, terms.assumed.asynchronous)
-    life = _admission_over(life._replace(counters=rules.end_turn(counters, terms.assumed.settle_turn)))
+    life = life._replace(counters=rules.end_turn(counters, terms.assumed.settle_turn))
+    life = _admission_over(pin(terms, life, "turn-end"))
     if life.running == 1:
         life = life._replace(floor=lifetime.confirmed(life.counters))
     return life

@@ -23,7 +23,8 @@ import z3
 
 from ..verdict import Verdict
 from .extract import Extracted, Extractor, rebuilt
-from .lemmas import GOAL, Lemma, initial, lemma_sets
+from .lemma_sets import lemma_sets
+from .lemmas import GOAL, Lemma, initial
 from .life import EMPTY, Life, Terms
 from .relation import TRANSITIONS, transitions
 from .solvers import BUDGET, BUDGETS, Decision, Solved, decide_text, solve

@@ -5,7 +5,6 @@ the transition functions of the proof on the numbers of the run; no solver is in
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 
 from outlives.model.contract import Action, Refusal
@@ -40,8 +39,7 @@ def terms_of(world: World, setup: Setup) -> Terms:
         asynchronous=setup.asynchronous,
         encoder_reset=1,
     ).behaving(world.switches)
-    guard = replace(world.guard, condition=world.condition)
-    return Terms(guard=guard, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
+    return Terms(guard=world.guard_in_force, arithmetic=Arithmetic.of(world.rules), assumed=assumed)
 
 
 def check_step(

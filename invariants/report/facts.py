@@ -49,7 +49,7 @@ def _judged(prop: Property[Any], before: Any, action: Any, after: Any) -> str:
 def _guards(seen: Witness, at: int) -> Iterable[GuardLine]:
     """The condition once for each item that the request referenced when it was asked."""
     for call in seen.calls_to("free_pass", at):
-        world, setup, _book, request, number = call.arguments
+        world, setup, _book, request, number, *drafts = call.arguments
         if setup.encoder_decoder == 1:
             continue
         items = items_of(setup, request, number)
@@ -61,6 +61,6 @@ def _guards(seen: Witness, at: int) -> Iterable[GuardLine]:
                 item=item,
                 guard=world.guard.name,
                 inequality=inequality_words(world, request.counters, end, setup.look_ahead),
-                holds=world.condition(request.counters, end, setup.look_ahead) is True,
+                holds=world.guard_in_force.lets_go(request.counters, end, setup.look_ahead, *(drafts or (0,))) is True,
                 held=item in after,
             )

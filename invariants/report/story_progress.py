@@ -3,6 +3,7 @@
 Belongs here: reading the pass that would come next, recorded rule by rule.
 """
 
+from outlives.model.book import live_drafts
 from outlives.model.contract import Action, Refusal
 from outlives.model.setup import request_name
 from outlives.model.state import ABSENT, FINISHED, PAUSED, RUNNING, WAITING, State, items_of, limit_of
@@ -159,7 +160,9 @@ def _holders(seen: Witness, end: State, at: int, events: list[Event]) -> None:
             text = f"{holds} by {words}"
             if request.status != RUNNING and request.counters.computed > 0:
                 text += "; its turn ended, and no output of it will ask again before it runs"
-            elif seen.world.condition(request.counters, item.end, end.setup.look_ahead):
+            elif seen.world.guard_in_force.lets_go(
+                request.counters, item.end, end.setup.look_ahead, live_drafts(end.steps, number)
+            ):
                 text += "; it holds, but is asked only when a step leaves or an output is processed"
             numbers = {"end": item.end, "computed": request.counters.computed,
                        "placeholders": request.counters.placeholders, "look_ahead": end.setup.look_ahead}  # fmt: skip

@@ -82,7 +82,10 @@ def guard_words(world: World, counters: Counters, end: int, look_ahead: int) -> 
     """The guard, its inequality and the same with its numbers: `guard confirmed: end <= computed - placeholders, that
     is 3 <= 4 - 4`. A replaced condition has no formula: its numbers are told."""
     guard = world.guard
-    truth = "" if world.condition(counters, end, look_ahead) else ", which is false"
+    in_force = world.guard_in_force
+    # Of a guard that counts drafts nobody here knows how many there were.
+    known = in_force.counts_drafts == 0
+    truth = ", which is false" if known and not in_force.lets_go(counters, end, look_ahead, 0) else ""
     numbers = inequality_words(world, counters, end, look_ahead)
     if world.rules.guard is not None:
         return f"the condition that replaces guard {guard.name}, with {numbers}{truth}"
