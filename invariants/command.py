@@ -174,8 +174,13 @@ def _parser() -> _Parser:
         "--seeds", type=int, metavar="N", help="decide each under N seeds of each solver, from --seed on (default 1)"
     )
 
+    prove.add_argument("--cores", action="store_true", help="also what each obligation was shown from")
+
     table = _command(commands, "table", "judge every guard under every relaxed assumption", "outlives table")
     table.add_argument("--guard", action="append", metavar="NAME", help="only this guard; repeatable")
+    table.add_argument(
+        "--price", action="store_true", help="instead: what each guard costs, in slots and in cache that a prompt needs"
+    )
     _run_options(table, seed=False)
     _workers_option(table)
 

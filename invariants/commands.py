@@ -190,6 +190,7 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
     given = given_of(options)
     if options.source:
         own = [f"--{name}" for name in ("smt2", "solvers", "seeds") if getattr(options, name) is not None]
+        own += ["--cores"] if options.cores else []
         if given or own:
             names = [*option_names(given), *own]
             raise Contradiction(f"--source judges the files as they are; drop {', '.join(names)}.")
@@ -226,7 +227,7 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _table(options: argparse.Namespace, reporter: Reporter) -> int:
-    from outlives.model.lifetime import guard_named
+    from outlives.model.lifetime import GUARDS, guard_named
 
     from .folder import make_folder
     from .proof.cells import ROWS
@@ -234,6 +235,10 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
 
     guards = [guard_named(name).name for name in dict.fromkeys(options.guard)] if options.guard else list(ROWS)
     workers = workers_of(options.workers)
+    if options.price:
+        from .price_run import show_prices
+
+        return show_prices([name for name in guards if name in GUARDS], reporter)
     folder = make_folder(out_folder(options), "table")
     return judge_table(guards, folder, reporter, workers)
 

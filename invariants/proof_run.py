@@ -20,7 +20,9 @@ from .explained import explained
 from .folder import DEFAULT_OUT, make_folder, new_folder
 from .proof.bounded import search
 from .proof.cells import Column
+from .proof.cores import GUARD, cores
 from .proof.evidence import differ, necessity, vacuity
+from .proof.lemmas import GOAL
 from .proof.life import Arithmetic, Terms
 from .proof.on_model import rerun
 from .proof.reach import reach
@@ -64,7 +66,7 @@ def _prove_into(
     if texts is not None:
         reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
     try:
-        status = _evidence(folder, configuration, terms, report, reporter)
+        status = _evidence(folder, configuration, terms, report, options, reporter)
         reporter.say(f"Exit status {status}: {EXIT_WORDS[status]}.")
         return reporter.finish(status)
     except KeyboardInterrupt:
@@ -75,7 +77,14 @@ def _prove_into(
         return reporter.finish(130)
 
 
-def _evidence(folder: Path, configuration: Configuration, terms: Terms, report: ProofReport, reporter: Reporter) -> int:
+def _evidence(
+    folder: Path,
+    configuration: Configuration,
+    terms: Terms,
+    report: ProofReport,
+    options: argparse.Namespace,
+    reporter: Reporter,
+) -> int:
     """What makes the answer believable: no vacuity, each lemma needed, or a counterexample; the exit status."""
     world = configuration.world()
     verdicts = [report.verdict]
@@ -91,6 +100,8 @@ def _evidence(folder: Path, configuration: Configuration, terms: Terms, report: 
         if undecided:
             verdicts.append(Verdict.UNKNOWN)
         reporter.table(_necessity_table(needed))
+        if options.cores:
+            _show_cores(terms, report, reporter)
         reporter.say(
             f"Not vacuous: {len(checks) - len(impossible)} of {len(checks)} situations that the proof speaks of are "
             "possible (the beginning, each transition, both sides of the guard, a release, a rejection)."
@@ -155,6 +166,37 @@ def _claim(configuration: Configuration, world: World) -> str:
 def _either(names: Sequence[str]) -> str:
     """`a, b or c`."""
     return " or ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def _show_cores(terms: Terms, report: ProofReport, reporter: Reporter) -> None:
+    """What each obligation was shown from; as data in whole, for people by lemma."""
+    with reporter.progress(None, "cores"):
+        found = cores(terms, report.lemmas)
+    reporter.data("cores", {each.name: each.used for each in found})
+    names = [lemma.name for lemma in report.lemmas]
+    rows = []
+    for lemma in (*names, GOAL.name):
+        own = [each for each in found if each.lemma == lemma]
+        used = {name for each in own for name in each.used}
+        rows.append(
+            (
+                lemma,
+                ", ".join(name for name in names if name in used) or "-",
+                ", ".join(each.transition for each in own if GUARD in each.used) or "-",
+            )
+        )
+    reporter.table(
+        DataTable(
+            name="cores-by-lemma",
+            title="What the obligations of each lemma were shown from",
+            columns=("lemma", "lemmas used", "guard used at"),
+            rows=tuple(rows),
+            legend=(
+                "informative, not minimal: the solver's unsatisfiable cores; --json has each obligation's, with the "
+                "fields that its transition changes and keeps",
+            ),
+        )
+    )
 
 
 def _threshold(terms: Terms, reporter: Reporter) -> list[Verdict]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 from ..verdict import Result
 from .content import EXIT_WORDS, DataTable, Run, Violation
 from .progress import progress_on
+from .proof_strip import induction_strips
 from .reporter import Advance
 from .tables import proof_table
 
@@ -89,6 +90,7 @@ class JsonReporter:
                         "verdict": each.verdict,
                         **_without_text(asdict(each.solved)),
                         "decisions": [asdict(other) for other in each.others],
+                        "strips": [strip.plain() for strip in induction_strips(report, each)],
                     }
                     for each in report.obligations
                 ],
