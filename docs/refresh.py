@@ -29,7 +29,7 @@ from pathlib import Path
 from outlives.invariants.proof.lemmas import GOAL, LEMMAS
 from outlives.invariants.proof.relation import TRANSITIONS
 from outlives.invariants.replay import replay
-from outlives.model.lifetime import GUARDS
+from outlives.model.lifetime import GUARDS, WEAKEST
 from outlives.model.profiles import PROFILES
 from outlives.model.trace import parse_trace
 from outlives.model.world import ASSUMPTIONS
@@ -76,7 +76,7 @@ def guards(_: str) -> Iterator[str]:
     """The guards with their conditions and call sites."""
     yield "| guard | condition | asked | released in |"
     yield "| --- | --- | --- | --- |"
-    for guard in GUARDS.values():
+    for guard in (*GUARDS.values(), *WEAKEST.values()):
         yield f"| `{guard.name}` | {guard.formula} | {guard.site} | {guard.released_in} |"
 
 

@@ -227,7 +227,7 @@ def _prove(options: argparse.Namespace, reporter: Reporter) -> int:
 
 
 def _table(options: argparse.Namespace, reporter: Reporter) -> int:
-    from outlives.model.lifetime import GUARDS, guard_named
+    from outlives.model.lifetime import GUARDS, WEAKEST, guard_named
 
     from .folder import make_folder
     from .proof.cells import ROWS
@@ -238,7 +238,8 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
     if options.price:
         from .price_run import show_prices
 
-        return show_prices([name for name in guards if name in GUARDS], reporter)
+        named = guards if options.guard else [*GUARDS, *WEAKEST]
+        return show_prices(named, reporter)
     folder = make_folder(out_folder(options), "table")
     return judge_table(guards, folder, reporter, workers)
 

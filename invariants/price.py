@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from outlives.model.book import live_drafts
 from outlives.model.contract import Refusal
-from outlives.model.lifetime import GUARDS, Guard
+from outlives.model.lifetime import WEAKEST, Guard
 from outlives.model.profiles import PROFILES
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Scope, Setup, key_name
@@ -65,17 +65,17 @@ PRICED: tuple[Priced, ...] = (
     Priced(name="A1-A4, in the prompt", baseline=AT_ONCE, setup=_setup(3, 5, 3, 2, 1, 1), anywhere=False),
     Priced(
         name="A3 any, in the prompt",
-        baseline=GUARDS["confirmed-after-delivery"],
+        baseline=WEAKEST["confirmed-after-delivery"],
         setup=_setup(3, 5, 3, 2, 1, 1),
         anywhere=False,
     ),
     Priced(
         name="A3 any, anywhere",
-        baseline=GUARDS["confirmed-after-delivery"],
+        baseline=WEAKEST["confirmed-after-delivery"],
         setup=_setup(3, 1, 5, 4, 2, 1),
         anywhere=True,
     ),
-    Priced(name="A3 true, anywhere", baseline=GUARDS["true-window"], setup=_setup(3, 1, 5, 4, 2, 1), anywhere=True),
+    Priced(name="A3 true, anywhere", baseline=WEAKEST["true-window"], setup=_setup(3, 1, 5, 4, 2, 1), anywhere=True),
 )
 """In each, one item; the cache has room for it alone."""
 

@@ -18,7 +18,7 @@ from outlives.model.contract import Range
 from outlives.model.describe import describe as describe_scheduler
 from outlives.model.errors import BadTrace, Contradiction, OutlivesError, Unwritable
 from outlives.model.itf import itf_text, quoted
-from outlives.model.lifetime import GUARDS
+from outlives.model.lifetime import GUARDS, WEAKEST
 from outlives.model.setup import MODE_WORDS, Scope, Setup
 from outlives.model.state import State
 from outlives.model.trace import MOST_TEXT, SUFFIX, Recorded, RecordedStep, read_trace, setup_to_plain, trace_text
@@ -218,7 +218,7 @@ def recorded_configuration(recorded: Recorded, setup: Setup, given: Mapping[str,
                 f"code by itself: give --{kind} as well, if you trust that file."
             )
     _contradictions(recorded, plain, setup, asked, options)
-    own_guard = plain["guard"] not in GUARDS and is_user_file(plain["profile"])
+    own_guard = plain["guard"] not in (*GUARDS, *WEAKEST) and is_user_file(plain["profile"])
     try:
         configuration = Configuration.from_plain({**plain, "guard": None if own_guard else plain["guard"]})
     except (OutlivesError, TypeError, ValueError, LookupError) as error:

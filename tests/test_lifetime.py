@@ -103,8 +103,6 @@ def test_before_0_27_a_stale_rejection_carries_computed_below_zero() -> None:
         ("settled", 155, 4, 5, 1, True),
         ("settled", 154, 4, 3, 1, True),
         ("retain", 10**9, 0, 0, 0, False),
-        ("confirmed-after-delivery", 154, 4, 4, 1, True),
-        ("confirmed-after-delivery", 153, 4, 4, 1, False),
     ],
 )
 def test_guards_at_the_end_of_an_item(

@@ -8,7 +8,7 @@ from command_runs import Run, runner
 from outlives.invariants import price_run
 from outlives.invariants.price import PRICED, Price, price
 from outlives.invariants.price_progress import GRID, Point, confirmed_by_search, least_gap_factor, progresses
-from outlives.model.lifetime import GUARDS
+from outlives.model.lifetime import GUARDS, WEAKEST
 
 SCOPE = {scope.name: scope for scope in PRICED}
 ANY = SCOPE["A3 any, in the prompt"]
@@ -41,8 +41,8 @@ def test_a_guard_that_lets_go_too_early_is_called_early() -> None:
     scope = SCOPE["A3 any, anywhere"]
     assert price(GUARDS["optimistic-at-output"], scope).early
     assert not price(GUARDS["confirmed"], scope).early
-    assert price(GUARDS["true-window"], scope).early
-    assert not price(GUARDS["true-window"], SCOPE["A3 true, anywhere"]).early
+    assert price(WEAKEST["true-window"], scope).early
+    assert not price(WEAKEST["true-window"], SCOPE["A3 true, anywhere"]).early
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from outlives.invariants.proof_row import tie_row
 from outlives.invariants.verdict import Verdict
 from outlives.model import worker
 from outlives.model.contract import Action, Range, Refusal
-from outlives.model.lifetime import GUARDS
+from outlives.model.lifetime import GUARDS, WEAKEST
 from outlives.model.scheduler import SchedulerModel
 from outlives.model.setup import Scope
 
@@ -71,7 +71,7 @@ def test_random_runs_tie(fields, anywhere):
     assert differences(model, range(60)) == []
 
 
-@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize("name", [*GUARDS, *WEAKEST])
 def test_random_runs_tie_under_every_guard(name):
     model = SchedulerModel(
         worlds.world("repaired", guard=name, reader="true", relaxed=("A3",)), Scope(anywhere=True, outputs=LONG)

@@ -16,7 +16,7 @@ from outlives.invariants.properties import scheduler_properties
 from outlives.invariants.verdict import Verdict
 from outlives.model import lifetime
 from outlives.model.contract import Refusal
-from outlives.model.lifetime import GUARDS, Counters, guard_named
+from outlives.model.lifetime import GUARDS, WEAKEST, Counters, guard_named
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import Scope
 
@@ -141,15 +141,15 @@ def test_the_weakest_known_guard_where_notices_overtake_and_where_no_guard_helps
 
 
 def test_after_delivery_confirmed_is_safe_for_readers_anywhere():
-    assert proved(GUARDS["confirmed-after-delivery"])
+    assert proved(WEAKEST["confirmed-after-delivery"])
     early = replace(
-        GUARDS["confirmed-after-delivery"], condition=lambda c, end, ahead: end - 1 <= c.computed - c.placeholders
+        WEAKEST["confirmed-after-delivery"], condition=lambda c, end, ahead: end - 1 <= c.computed - c.placeholders
     )
     assert not proved(early)
 
 
 def test_counting_drafts_alone_is_safe_for_readers_at_their_true_start():
-    guard = GUARDS["true-window"]
+    guard = WEAKEST["true-window"]
     report = prove(Terms(guard=guard, assumed=Assumed(reader="true")))
     assert (report.verdict, len(report.obligations)) == (Verdict.PROVED, 181)
     assert not proved(guard, reader="any")
@@ -158,7 +158,7 @@ def test_counting_drafts_alone_is_safe_for_readers_at_their_true_start():
 
 
 def test_what_carries_the_true_window_is_needed_and_possible():
-    terms = Terms(guard=GUARDS["true-window"], assumed=Assumed(reader="true"))
+    terms = Terms(guard=WEAKEST["true-window"], assumed=Assumed(reader="true"))
     lemmas = prove(terms).lemmas
     broken = necessity(terms, lemmas)
     assert broken["WINDOW-COVERAGE"] == "TRUE-READER / dispatch"
@@ -194,7 +194,7 @@ def test_what_carries_settled_with_pins_is_possible():
 
 
 def test_drafts_are_counted_by_the_guard_alone():
-    guard = GUARDS["true-window"]
+    guard = WEAKEST["true-window"]
     now = Counters(10, 3, 5, 0, 8)
     assert [guard.lets_go(now, end, 7, 2) for end in (8, 9)] == [True, False]
     assert GUARDS["confirmed"].lets_go(now, 7, 0, 2)

@@ -5,7 +5,7 @@ from typing import Any
 
 from outlives.invariants.properties import scheduler_properties
 from outlives.model.contract import Action, Range, Refusal
-from outlives.model.lifetime import GUARDS
+from outlives.model.lifetime import guard_named
 from outlives.model.profiles import PROFILES
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import RARE_ROUTES, Item, RequestSetup, Scope, Setup, key_name
@@ -37,7 +37,7 @@ def world(profile: str = "repaired", *, guard: str | None = None, rules: Rules |
     return World(
         rules=chosen.rules if rules is None else rules,
         switches=chosen.switches,
-        guard=chosen.guard if guard is None else GUARDS[guard],
+        guard=chosen.guard if guard is None else guard_named(guard),
         **fields,
     )
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import z3
 from outlives.model import lifetime
-from outlives.model.lifetime import GUARDS, Counters, Guard, confirmed
+from outlives.model.lifetime import GUARDS, WEAKEST, Counters, Guard, confirmed, guard_named
 
 from .cells import COLUMNS, Column
 from .executor import execute, symbol, term_of
@@ -53,7 +53,7 @@ AT_ONCE: Final = Guard(
 LADDER: Final[tuple[Guard, ...]] = (
     AT_ONCE,
     *(
-        GUARDS[name]
+        guard_named(name)
         for name in (
             "optimistic-at-output",
             "true-window",
@@ -220,7 +220,7 @@ def _kept_for_nothing(terms: Terms, budget: int) -> Fact:
     context = z3.Context()
     counters = Counters(*(symbol(name, context) for name in Counters._fields))  # type: ignore[arg-type]
     end, tokens = symbol("end", context), symbol("tokens", context)
-    before, after = GUARDS["confirmed"], GUARDS["confirmed-after-delivery"]
+    before, after = GUARDS["confirmed"], WEAKEST["confirmed-after-delivery"]
 
     def otherwise() -> bool:
         if tokens < 0:

@@ -144,8 +144,6 @@ def _guards_of(release: Release, condition: Condition) -> tuple[tuple[str, ...],
     names: list[str] = []
     text = ""
     for guard in GUARDS.values():
-        if guard.counts_drafts == 1 or guard.site == "after-delivery":
-            continue  # what no release counts, and where none asks
         term = _guard_term(guard, release, 0, look_ahead)
         if not _mentions(term, look_ahead.term):
             if checker.same(release.terms[0], term):
