@@ -85,7 +85,7 @@ def summary(run: "CheckRun", world: World) -> Run:
 
 def _budgets(run: "CheckRun") -> str:
     """How much each engine was to try."""
-    from .proof.theorem import BUDGET  # the solver takes long to load
+    from .proof.solvers import BUDGET  # the solver takes long to load
 
     states = SCOPE_STATES.get(run.settings.name, SCOPE_STATES["ci"])
     told = {

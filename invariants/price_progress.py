@@ -81,9 +81,9 @@ def _is_the_factor(guard: Guard, cut: int, factor: int) -> bool:
     def otherwise() -> bool:
         if end < 1 or gap < 0 or ahead < 0 or gap < cut * ahead - end:
             return False
-        resting = Counters(end + gap - cut * ahead, 0, 0, 0, known)
+        resting = Counters(end + gap - cut * ahead, 0, 0, 0, known)  # type: ignore[arg-type]
         if guard.lets_go(resting, end, ahead, 0):  # type: ignore[arg-type]
-            return gap < factor * ahead
+            return bool(gap < factor * ahead)
         return bool(gap >= factor * ahead)
 
     return solve([term_of(execute(otherwise, context=context).merge(), context)]).answer == "unsat"
