@@ -62,11 +62,11 @@ def _setup(end: int, prompt: int, outputs: int, budget: int, drafts: int, look_a
 
 
 PRICED: tuple[Priced, ...] = (
-    Priced(name="A1-A4, in the prompt", baseline=AT_ONCE, setup=_setup(3, 5, 3, 2, 1, 1), anywhere=False),
+    Priced(name="A1-A4, in the prompt", baseline=AT_ONCE, setup=_setup(4, 6, 3, 2, 1, 1), anywhere=False),
     Priced(
         name="A3 any, in the prompt",
         baseline=WEAKEST["confirmed-after-delivery"],
-        setup=_setup(3, 5, 3, 2, 1, 1),
+        setup=_setup(4, 6, 3, 2, 1, 1),
         anywhere=False,
     ),
     Priced(

@@ -12,8 +12,9 @@ the guard lets an item go that ends `gap - cut * look-ahead` below computed:
     gap >= (cut + own) * look-ahead
 
 where `own` is 1 for a guard that counts the look-ahead itself. So the smallest cache is the larger of the two items
-where the gap is that large, and both together where it is not. A guard that is asked before the advance is not asked
-there, and one that never lets go does not do: for both, both items have to fit.
+where the gap is that large, and both together where it is not. With a guard that never lets go both have to fit. Of a
+guard that is asked before the advance the formula does not speak: whether it is asked once more before the last chunk
+depends on the budget.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from .proof.executor import execute, symbol, term_of
 from .proof.solvers import solve
 from .table_stuck import BegunIn
 
-__all__ = ["CUTS", "GRID", "Point", "confirmed_by_search", "least_gap_factor", "progresses", "setup_of"]
+__all__ = ["CUTS", "GRID", "Point", "confirmed_by_search", "is_spoken_of", "least_gap_factor", "progresses", "setup_of"]
 
 CUTS: Final = (0, 1)
 """The chunk is cut at the second item's start (`repaired`, 0.33.0), or a look-ahead before it."""
@@ -64,8 +65,6 @@ GRID: Final = tuple(
 def least_gap_factor(guard: Guard, cut: int) -> int | None:
     """The number f of the formula: stuck exactly if gap < f * look-ahead, where there is room for one item. Found and
     proved by the solver for all numbers; None: stuck with every gap."""
-    if guard.site == "before-advance":
-        return None
     for factor in range(_MOST_FACTOR + 1):
         if _is_the_factor(guard, cut, factor):
             return factor
@@ -116,8 +115,16 @@ def setup_of(point: Point) -> Setup:
     )
 
 
+def is_spoken_of(guard: Guard) -> bool:
+    """Whether the formula is about the guard: it is asked where computed has come to rest."""
+    return guard.site != "before-advance"
+
+
 def confirmed_by_search(guard: Guard, cut: int, points: tuple[Point, ...] = GRID) -> Iterator[tuple[Point, bool, bool]]:
-    """For each point: what the formula says, and what every state of the run's setup says."""
+    """For each point: what the formula says, and what every state of the run's setup says. Nothing where the formula
+    does not speak of the guard."""
+    if not is_spoken_of(guard):
+        return
     profile = PROFILES["repaired"]
     world = World(
         rules=profile.rules,

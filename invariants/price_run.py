@@ -6,10 +6,10 @@ formula in `price_progress`.
 
 from collections.abc import Sequence
 
-from outlives.model.lifetime import guard_named
+from outlives.model.lifetime import Guard, guard_named
 
 from .price import PRICED, Price, price
-from .price_progress import CUTS, confirmed_by_search, least_gap_factor
+from .price_progress import CUTS, confirmed_by_search, is_spoken_of, least_gap_factor
 from .report import DataTable, Reporter
 from .report.content import setup_words
 from .verdict import Verdict, exit_status
@@ -25,11 +25,11 @@ def show_prices(guards: Sequence[str], reporter: Reporter) -> int:
             prices.append([price(guard_named(name), scope) for scope in PRICED])
             advance(number, name)
         reporter.table(price_table(guards, prices))
-        factors: list[tuple[int | None, ...]] = []
+        factors: list[tuple[int | str | None, ...]] = []
         points, contradicted = 0, []
         for number, name in enumerate(guards, start=1):
             guard = guard_named(name)
-            factors.append(tuple(least_gap_factor(guard, cut) for cut in CUTS))
+            factors.append(tuple(_factor(guard, cut) for cut in CUTS))
             for cut in CUTS:
                 for point, said, seen in confirmed_by_search(guard, cut):
                     points += 1
@@ -69,7 +69,7 @@ def _words(found: Price) -> str:
 
 
 def progress_table(
-    guards: Sequence[str], factors: Sequence[Sequence[int | None]], confirmed: int, points: int
+    guards: Sequence[str], factors: Sequence[Sequence[int | str | None]], confirmed: int, points: int
 ) -> DataTable:
     """A row for each guard: the gap below which a prompt is stuck with room for one of two items."""
     return DataTable(
@@ -86,7 +86,13 @@ def progress_table(
     )
 
 
-def _condition(factor: int | None) -> str:
+def _factor(guard: Guard, cut: int) -> int | str | None:
+    return least_gap_factor(guard, cut) if is_spoken_of(guard) else "depends on the budget"
+
+
+def _condition(factor: int | str | None) -> str:
+    if isinstance(factor, str):
+        return factor
     if factor is None:
         return "always"
     return {0: "never", 1: "gap < L"}.get(factor, f"gap < {factor}L")

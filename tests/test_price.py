@@ -7,7 +7,14 @@ import pytest
 from command_runs import Run, runner
 from outlives.invariants import price_run
 from outlives.invariants.price import PRICED, Price, price
-from outlives.invariants.price_progress import GRID, Point, confirmed_by_search, least_gap_factor, progresses
+from outlives.invariants.price_progress import (
+    GRID,
+    Point,
+    confirmed_by_search,
+    is_spoken_of,
+    least_gap_factor,
+    progresses,
+)
 from outlives.model.lifetime import GUARDS, WEAKEST
 
 SCOPE = {scope.name: scope for scope in PRICED}
@@ -23,18 +30,19 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
 def test_never_releasing_costs_the_item_in_every_pass_after_the_earliest_safe_release() -> None:
     # One pass computes prompt and item, and the output of each pass is in before the next: no drafts, one in flight.
     plain = replace(ANY, setup=ANY.setup._replace(budget=8, drafts=0, depth=1))
-    # Known tokens 5, then 6 and 7: passes at computed 0, 5 and 6. From the second on the item of 3 slots is held.
-    assert price(GUARDS["retain"], plain)[:3] == (6, 6, False)
+    # Known tokens 6, then 7 and 8: passes at computed 0, 6 and 7. From the second on the item of 4 slots is held.
+    assert price(GUARDS["retain"], plain)[:3] == (8, 8, False)
     assert price(GUARDS["confirmed"], plain)[:3] == (0, 0, False)
 
 
 def test_what_is_asked_at_outputs_alone_costs_one_pass_with_two_steps_in_flight() -> None:
     found = {name: price(GUARDS[name], ANY) for name in ("confirmed", "confirmed-lookahead", "retain")}
-    assert found["confirmed"].most == 3
-    assert found["confirmed-lookahead"].most == 6
-    assert found["retain"].most is not None
-    assert found["retain"].most > 6
-    assert not any(each.early for each in found.values())
+    # A chunk ends with the item, at 4: the look-ahead waits for the next one.
+    assert {name: each[:3] for name, each in found.items()} == {
+        "confirmed": (0, 4, False),
+        "confirmed-lookahead": (4, 8, False),
+        "retain": (8, 12, False),
+    }
 
 
 def test_a_guard_that_lets_go_too_early_is_called_early() -> None:
@@ -51,7 +59,6 @@ def test_a_guard_that_lets_go_too_early_is_called_early() -> None:
         ("confirmed", (0, 1)),
         ("confirmed-lookahead", (1, 2)),
         ("settled", (0, 1)),
-        ("optimistic-before-advance", (None, None)),
         ("retain", (None, None)),
     ],
 )
@@ -59,7 +66,7 @@ def test_the_gap_below_which_a_prompt_is_stuck(guard: str, factors: tuple[int | 
     assert tuple(least_gap_factor(GUARDS[guard], cut) for cut in (0, 1)) == factors
 
 
-@pytest.mark.parametrize("guard", ["confirmed", "confirmed-lookahead", "optimistic-before-advance"])
+@pytest.mark.parametrize("guard", ["confirmed", "confirmed-lookahead", "retain"])
 @pytest.mark.parametrize("cut", [0, 1])
 def test_the_explorer_confirms_the_formula(guard: str, cut: int) -> None:
     points = tuple(point for point in GRID if point.first == 2 and point.budget == 3)
@@ -86,7 +93,7 @@ def test_the_published_facts() -> None:
 @pytest.mark.parametrize("cut", [0, 1])
 def test_the_explorer_confirms_the_formula_on_the_whole_grid(guard: str, cut: int) -> None:
     judged = list(confirmed_by_search(GUARDS[guard], cut))
-    assert len(judged) == len(GRID) == 144
+    assert len(judged) == (len(GRID) if is_spoken_of(GUARDS[guard]) else 0)
     assert [point for point, said, seen in judged if said is not seen] == []
 
 
