@@ -184,6 +184,19 @@ def _parser() -> _Parser:
     _run_options(table, seed=False)
     _workers_option(table)
 
+    faults = _command(
+        commands, "faults", "put the known faults to every engine: what is not found?", "outlives faults --seeds 10"
+    )
+    faults.add_argument(
+        "--fault", action="append", metavar="NAME", help="only this fault, or path.py:name of your own; repeatable"
+    )
+    faults.add_argument("--engine", action="append", metavar="NAME", help="exhaustive, machine or proof; repeatable")
+    faults.add_argument("--settings", metavar="NAME", default="ci", help="of the machine: quick, ci (default), nightly")
+    faults.add_argument("--seeds", type=int, default=1, metavar="N", help="run the machine with N seeds (default 1)")
+    faults.add_argument("--list", action="store_true", help="only show the faults, and what is not covered")
+    _run_options(faults)
+    _workers_option(faults)
+
     replay = _command(commands, "replay", "run a saved trace again", "outlives replay TRACE.itf.json")
     replay.add_argument("trace", metavar="TRACE")
     _subject_options(replay)

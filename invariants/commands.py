@@ -71,8 +71,9 @@ def _reporter(options: argparse.Namespace) -> Reporter:
 
 def _user_files(options: argparse.Namespace) -> list[str]:
     """The options `path.py:name` of this command."""
-    named = (getattr(options, name, None) for name in ("fault", "profile", "vllm_config"))
-    return [name for name in named if name is not None and ".py:" in name]
+    named = [getattr(options, name, None) for name in ("fault", "profile", "vllm_config")]
+    each = [name for names in named if names is not None for name in ([names] if isinstance(names, str) else names)]
+    return [name for name in each if ".py:" in name]
 
 
 # --- commands -----------------------------------------------------------------------------------------------------
@@ -244,6 +245,12 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
     return judge_table(guards, folder, reporter, workers)
 
 
+def _faults(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .faults_run import faults_of
+
+    return faults_of(options, reporter)
+
+
 def _real_subject(options: argparse.Namespace) -> "SubjectChoice | None":
     """The real scheduler that the options ask for; None: the model."""
     own = [f"--{name.replace('_', '-')}" for name in ("scheduler_cls", "vllm_config") if getattr(options, name)]
@@ -341,6 +348,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
     "explore": _explore,
     "prove": _prove,
     "table": _table,
+    "faults": _faults,
     "conform": _conform,
     "replay": _replay,
     "explain": _explain,

@@ -7,11 +7,14 @@ replays. The command line fills it in; nothing here reads arguments or prints.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from re import fullmatch
 from shlex import quote
 from typing import Any, Literal
 
 from outlives.model.contract import Property, Range
 from outlives.model.errors import Contradiction, OutOfRange, UnknownName
+from outlives.model.fault import Fault, rules_of
+from outlives.model.faults import fault_named
 from outlives.model.lifetime import guard_named
 from outlives.model.profiles import Profile, profile_named
 from outlives.model.scenarios import Scenario, scenario_named
@@ -86,7 +89,7 @@ class Configuration:
     encoder_decoder: bool = False
     """Modes: none of them given, each is drawn now and then; otherwise every run is of the given ones."""
     fault: str | None = None
-    """`path.py:name` of a function from rules to rules."""
+    """A known fault, or `path.py:name` of one: a `Fault`, a subclass of `Rules`, or a function from rules to rules."""
     items_anywhere: bool = False
     split: bool = False
     arrivals: Arrivals = "in-order"
@@ -176,14 +179,34 @@ class Configuration:
     def subject(self) -> Profile:
         """The profile, with the rules after the fault and the guard that is asked for."""
         profile = _profile(self.profile)
+        fault = self.fault_record()
+        if fault is not None:
+            profile = fault.planted(profile)
+        elif self.fault is not None:
+            profile = replace(profile, rules=self._faulty(profile.rules))
         if self.guard is not None:
             profile = replace(profile, guard=guard_named(self.guard))
-        if self.fault is not None:
-            rules = call_named(self.fault, "fault", profile.rules)
-            if not isinstance(rules, Rules):
-                raise Contradiction(f"fault {self.fault} returned {type(rules).__name__}, not the Rules it was given.")
-            profile = replace(profile, rules=rules)
         return profile
+
+    def fault_record(self) -> Fault | None:
+        """The fault as a record: one of the catalogue, or a user's own; None for rules alone, or no fault."""
+        if self.fault is None:
+            return None
+        if fullmatch("[a-z]+(-[a-z]+)+", self.fault):
+            return fault_named(self.fault)
+        found = load_named(self.fault, "fault")
+        return found if isinstance(found, Fault) else None
+
+    def _faulty(self, rules: Rules) -> Rules:
+        """The rules with the user's fault in them: what a function makes of them, or a subclass has of its own."""
+        assert self.fault is not None
+        found = load_named(self.fault, "fault")
+        if isinstance(found, type) and issubclass(found, Rules):
+            return rules_of(found, self.fault)(rules)
+        faulty = call_named(self.fault, "fault", rules)
+        if not isinstance(faulty, Rules):
+            raise Contradiction(f"fault {self.fault} returned {type(faulty).__name__}, not the Rules it was given.")
+        return faulty
 
     def scenario_record(self) -> Scenario | None:
         """The scenario, if one is chosen."""
@@ -228,6 +251,9 @@ class Configuration:
         closed = frozenset(self.without) | (scenario.closed if scenario is not None else frozenset())
         if self.encoder_decoder:
             closed |= NOT_ENCODER_DECODER
+        fault = self.fault_record()
+        if fault is not None:
+            closed |= frozenset(fault.closed)
         return World(
             rules=profile.rules,
             switches=profile.switches,
@@ -279,7 +305,7 @@ class Configuration:
         command = f"outlives replay {quote(str(path))}"
         if ".py:" in self.profile:
             command += f" --profile {quote(self.profile)}"
-        if self.fault is not None:
+        if self.fault is not None and ".py:" in self.fault:
             command += f" --fault {quote(self.fault)}"
         return command
 

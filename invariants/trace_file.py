@@ -227,7 +227,7 @@ def recorded_configuration(recorded: Recorded, setup: Setup, given: Mapping[str,
         configuration,
         properties=asked.properties,
         profile=asked.profile if is_user_file(plain["profile"]) else configuration.profile,
-        fault=asked.fault if plain["fault"] is not None else None,
+        fault=asked.fault if plain["fault"] is not None and is_user_file(plain["fault"]) else configuration.fault,
     )
     guard = _world_guard(recorded, configuration)
     if guard != plain["guard"]:

@@ -1,0 +1,327 @@
+"""`outlives faults`: every fault of the catalogue put to every engine, and what is not found by any.
+
+Belongs here: which faults are asked about, the tables, and the exit status. How an engine is asked is in `fault_jobs`.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outlives.model.errors import OutOfRange, UnknownName
+from outlives.model.fault_rows import NOT_COVERED
+from outlives.model.faults import FAULTS, NEGATIVES, Fault, fault_named
+
+from .command_options import out_folder
+from .configuration import Configuration
+from .fault_jobs import ENGINES, Answer, Question, ask, begins, beyond_proof
+from .folder import make_folder
+from .jobs import user_files
+from .machine_settings import machine_profile
+from .report import Reporter
+from .report.content import DataTable
+from .trace_file import write_trace
+from .workers import Job, ordered, workers_of
+
+__all__ = ["FaultsRun", "faults_of", "list_faults", "run_faults"]
+
+_NOTHING = "-"
+_MOST_SEEDS = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class FaultsRun:
+    """What was asked for."""
+
+    names: Sequence[str] = ()
+    """Of the catalogue, or `path.py:name`; empty: the whole catalogue and its negatives."""
+    engines: Sequence[str] = ENGINES
+    settings: str = "ci"
+    seed: int = 0
+    seeds: int = 1
+    """The machine is run with so many seeds, from `seed` on."""
+    folder: Path = Path()
+    workers: int = 1
+    answers: list[Answer] = field(default_factory=list)
+    interrupted: bool = False
+    lost: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """One fault, as it is asked about."""
+
+    name: str
+    configuration: Configuration
+    fault: Fault | None
+    """None: rules of a user that state nothing about themselves."""
+
+    @property
+    def short(self) -> str:
+        """Its name, without the path to a user's file."""
+        return self.name.rpartition(":")[2]
+
+    @property
+    def negative(self) -> bool:
+        return self.fault is not None and bool(self.fault.why_not)
+
+
+def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
+    """The command, from its options to its exit status."""
+    if options.list:
+        return list_faults(reporter)
+    if not 1 <= options.seeds <= _MOST_SEEDS:
+        raise OutOfRange("--seeds", options.seeds, 1, _MOST_SEEDS)
+    machine_profile(options.settings)
+    run = FaultsRun(
+        names=tuple(dict.fromkeys(options.fault or ())),
+        engines=tuple(dict.fromkeys(options.engine or ENGINES)),
+        settings=options.settings,
+        seed=options.seed,
+        seeds=options.seeds,
+        workers=workers_of(options.workers),
+    )
+    for engine in run.engines:
+        if engine not in ENGINES:
+            raise UnknownName("engine", engine, ENGINES)
+    subjects = [subject_of(name) for name in run.names or (*FAULTS, *NEGATIVES)]
+    run.folder = make_folder(out_folder(options), "faults")
+    return run_faults(run, subjects, reporter)
+
+
+def run_faults(run: FaultsRun, subjects: "Sequence[_Subject]", reporter: Reporter) -> int:
+    """Ask, write the traces, and report; the exit status: 1 where a fault survives or a negative is reported."""
+    jobs = [_job(question) for subject in subjects for question in _questions(run, subject)]
+    try:
+        with reporter.progress(len(jobs), "faults") as advance:
+            for outcome in ordered(jobs, run.workers, advance):
+                run.interrupted = run.interrupted or outcome.interrupted
+                if outcome.lost:
+                    run.lost.append(f"{outcome.job.name}: {outcome.lost}")
+                if outcome.value is not None:
+                    run.answers.append(outcome.value)
+    except KeyboardInterrupt:
+        run.interrupted = True
+    _write(run, subjects)
+    return reporter.finish(_report(run, subjects, reporter))
+
+
+def subject_of(name: str) -> _Subject:
+    """The fault of that name; raises what is wrong with a user's file before any work is done."""
+    configuration = Configuration(fault=name)
+    configuration.world()
+    return _Subject(name=name, configuration=configuration, fault=configuration.fault_record())
+
+
+def _questions(run: FaultsRun, subject: _Subject) -> Iterable[Question]:
+    breaks = None if subject.fault is None else subject.fault.breaks
+    scope = None if subject.fault is None else subject.fault.scope
+    for engine in run.engines:
+        if engine == "proof" and beyond_proof(subject.configuration.world(), breaks):
+            continue
+        for seed in range(run.seed, run.seed + (run.seeds if engine == "machine" else 1)):
+            yield Question(
+                name=subject.name,
+                engine=engine,
+                configuration=subject.configuration,
+                breaks=breaks,
+                states=begins(scope),
+                settings=run.settings,
+                seed=seed,
+            )
+
+
+def _job(question: Question) -> Job:
+    return Job(
+        name=f"{question.name}, {question.engine}, seed {question.seed}",
+        work=ask,
+        about=question,
+        user_files=user_files(question.configuration),
+    )
+
+
+def _write(run: FaultsRun, subjects: Sequence[_Subject]) -> None:
+    """The shortest trace of each fault, or of a negative that was reported."""
+    for subject in subjects:
+        traces = [each.trace for each in run.answers if each.name == subject.name and each.trace is not None]
+        if traces:
+            shortest = min(traces, key=lambda trace: len(trace.actions))
+            write_trace(shortest, subject.configuration, run.folder / f"{subject.short}-{shortest.property}")
+
+
+# --- what it adds up to -----------------------------------------------------------------------------------------------
+
+
+def _report(run: FaultsRun, subjects: Sequence[_Subject], reporter: Reporter) -> int:
+    faults = [subject for subject in subjects if not subject.negative]
+    negatives = [subject for subject in subjects if subject.negative]
+    if faults:
+        reporter.table(_table("faults", "Faults: what each engine finds", faults, run))
+    if negatives:
+        reporter.table(_table("negatives", "Negatives: what no engine may report under A1 to A4", negatives, run))
+    for each in run.answers:
+        if each.note and each.engine != "proof":
+            reporter.say(f"{each.name}, {each.engine}: {each.note}")
+    answered = {each.name for each in run.answers}
+    survivors = [each.name for each in faults if each.name in answered and not _found(run, each.name)]
+    reported = [each.name for each in negatives if _found(run, each.name)]
+    reporter.data("fault-answers", {"answers": [_plain(each) for each in run.answers]})
+    for line in run.lost:
+        reporter.say(line)
+    if run.interrupted:
+        reporter.say(f"Interrupted: {len(run.answers)} answers were there by then.")
+        return 130
+    if faults:
+        reporter.say(f"{len(faults) - len(survivors)} of {len(faults)} faults are found by at least one engine.")
+        for engine in run.engines:
+            if any(_of(run, each.name, engine) for each in faults):
+                reporter.say(_score(run, faults, engine))
+    for name in survivors:
+        reporter.say(f"Survivor: no engine finds {name}.")
+    for name in reported:
+        reporter.say(f"Reported: {name}, which is no fault under A1 to A4: {fault_named(name).why_not}.")
+    if not run.names:
+        reporter.say(
+            f"{len(NOT_COVERED)} rows of the list of public faults are not covered: outlives faults --list says what "
+            "the model lacks for each."
+        )
+    reporter.say(f"Traces are in {run.folder}; outlives replay runs them again.")
+    if survivors or reported:
+        return 1
+    return 3 if run.lost else 0
+
+
+def _score(run: FaultsRun, faults: Sequence[_Subject], engine: str) -> str:
+    asked = [each for each in faults if _of(run, each.name, engine)]
+    found = [each for each in asked if all(answer.found for answer in _of(run, each.name, engine))]
+    seeds = f", with each of {run.seeds} seeds" if engine == "machine" and run.seeds > 1 else ""
+    slowest = max((answer.seconds for each in asked for answer in _of(run, each.name, engine)), default=0.0)
+    seconds = f"; its slowest answer took {slowest:.1f} s"
+    return (
+        f"The {engine}{' engine' if engine == 'exhaustive' else ''} finds {len(found)} of {len(asked)}{seeds}{seconds}."
+    )
+
+
+def _found(run: FaultsRun, name: str) -> bool:
+    return any(each.found for each in run.answers if each.name == name)
+
+
+def _of(run: FaultsRun, name: str, engine: str) -> list[Answer]:
+    return [each for each in run.answers if each.name == name and each.engine == engine]
+
+
+def _table(name: str, title: str, subjects: Sequence[_Subject], run: FaultsRun) -> DataTable:
+    rows = []
+    for subject in subjects:
+        fault = subject.fault
+        cells = [_cell(_of(run, subject.name, engine)) for engine in run.engines]
+        about = (_rows(fault), fault.breaks) if fault is not None else (_NOTHING, "any")
+        rows.append((subject.short, *about, *cells))
+    return DataTable(
+        name=name,
+        title=title,
+        columns=("fault", "row", "property", *run.engines),
+        rows=tuple(rows),
+        legend=(
+            "found: actions of the trace, how far the engine looked, seconds of its process",
+            "the exhaustive engine visits the smallest scope that shows it, or every named one; the machine draws as "
+            "in outlives check, and its trace is as it was found",
+            "-: not asked; the proof is of GATHER-AFTER-FREE, for schedulers that keep its assumptions",
+        ),
+    )
+
+
+def _cell(answers: Sequence[Answer]) -> str:
+    if not answers:
+        return _NOTHING
+    found = [each for each in answers if each.found]
+    seconds = f"{max(each.seconds for each in answers):.1f} s"
+    if len(answers) == 1:
+        (only,) = answers
+        if not only.found:
+            return f"no ({only.looked}{'' if only.complete else ', stopped'}, {seconds})"
+        actions = f"{only.actions}, " if only.actions else ""
+        return f"found ({actions}{only.looked or 'broken rules'}, {seconds})"
+    if not found:
+        return f"no (0 of {len(answers)} seeds, up to {seconds})"
+    least, most = min(each.actions for each in found), max(each.actions for each in found)
+    span = str(least) if least == most else f"{least}..{most}"
+    return f"found ({len(found)} of {len(answers)} seeds, {span}, up to {seconds})"
+
+
+def _rows(fault: Fault) -> str:
+    return ", ".join(str(row) for row in fault.rows) or _NOTHING
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    return {
+        "fault": answer.name,
+        "engine": answer.engine,
+        "seed": answer.seed,
+        "found": answer.found,
+        "property": answer.property,
+        "actions": answer.actions,
+        "looked": answer.looked,
+        "complete": answer.complete,
+        "seconds": round(answer.seconds, 2),
+        "note": answer.note,
+    }
+
+
+# --- the list ---------------------------------------------------------------------------------------------------------
+
+
+def list_faults(reporter: Reporter) -> int:
+    """The catalogue, its negatives and the rows that it does not cover, as tables."""
+    reporter.table(
+        DataTable(
+            name="catalogue",
+            title="Faults: what schedulers really had wrong",
+            columns=("fault", "row", "mechanism", "breaks", "source", "mended", "smallest scope"),
+            rows=tuple(
+                (each.name, _rows(each), each.phrase, each.breaks, each.source, each.mended, _scope(each))
+                for each in FAULTS.values()
+            ),
+        )
+    )
+    reporter.table(
+        DataTable(
+            name="negatives",
+            title="Negatives: mended as faults, and not reachable under A1 to A4",
+            columns=("change", "row", "mechanism", "source", "mended", "why it is no fault"),
+            rows=tuple(
+                (each.name, _rows(each), each.phrase, each.source, each.mended, each.why_not)
+                for each in NEGATIVES.values()
+            ),
+        )
+    )
+    reporter.table(
+        DataTable(
+            name="not-covered",
+            title="Rows of the list of public faults that are not covered",
+            columns=("row", "source", "about", "what the model lacks"),
+            rows=tuple((str(row), each.source, each.about, each.lacks) for row, each in NOT_COVERED.items()),
+        )
+    )
+    return reporter.finish(0)
+
+
+def _scope(fault: Fault) -> str:
+    """The setup of the fault in words: requests, items, and the numbers that are not the least."""
+    if fault.scope is None:
+        return _NOTHING
+    setup = fault.scope
+    asked = []
+    for request in setup.requests:
+        items = ", ".join(f"[{item.start},{item.end})" for item in request.items)
+        asked.append(f"prompt {request.prompt}{f', items {items}' if items else ''}, outputs {request.outputs}")
+        asked += [f"then prompt {turn.prompt}, outputs {turn.outputs}" for turn in request.turns]
+    numbers = [f"{name.replace('_', '-')} {value}" for name, value in _numbers(setup)]
+    return f"{'; '.join(asked)}; {', '.join(numbers)}; {fault.actions} actions"
+
+
+def _numbers(setup: Any) -> Iterable[tuple[str, int]]:
+    for name, value in setup._asdict().items():
+        if isinstance(value, int) and value != 0:
+            yield name, value
