@@ -193,6 +193,11 @@ def _parser() -> _Parser:
     faults.add_argument("--engine", action="append", metavar="NAME", help="exhaustive, machine or proof; repeatable")
     faults.add_argument("--settings", metavar="NAME", default="ci", help="of the machine: quick, ci (default), nightly")
     faults.add_argument("--seeds", type=int, default=1, metavar="N", help="run the machine with N seeds (default 1)")
+    faults.add_argument(
+        "--mutants", action="store_true", help="instead, mutants of the model's own rules (a campaign: half an hour)"
+    )
+    faults.add_argument("--every", type=int, default=1, metavar="N", help="of the mutants, every Nth (default: all)")
+    faults.add_argument("--mutant", action="append", metavar="KEY", help="only this mutant; repeatable")
     faults.add_argument("--list", action="store_true", help="only show the faults, and what is not covered")
     _run_options(faults)
     _workers_option(faults)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outlives.model.errors import OutOfRange, UnknownName
+from outlives.model.errors import Contradiction, OutOfRange, UnknownName
 from outlives.model.fault_rows import NOT_COVERED
 from outlives.model.faults import FAULTS, NEGATIVES, Fault, fault_named
 
@@ -71,6 +71,8 @@ def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
     """The command, from its options to its exit status."""
     if options.list:
         return list_faults(reporter)
+    if options.mutants or options.mutant:
+        return _mutants_of(options, reporter)
     if not 1 <= options.seeds <= _MOST_SEEDS:
         raise OutOfRange("--seeds", options.seeds, 1, _MOST_SEEDS)
     machine_profile(options.settings)
@@ -88,6 +90,16 @@ def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
     subjects = [subject_of(name) for name in run.names or (*FAULTS, *NEGATIVES)]
     run.folder = make_folder(out_folder(options), "faults")
     return run_faults(run, subjects, reporter)
+
+
+def _mutants_of(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .mutants_run import chosen_mutants, run_mutants
+
+    if options.fault or options.engine or options.seeds != 1:
+        raise Contradiction("--mutants are put to a battery of their own; drop --fault, --engine and --seeds.")
+    if not 1 <= options.every <= _MOST_SEEDS:
+        raise OutOfRange("--every", options.every, 1, _MOST_SEEDS)
+    return run_mutants(chosen_mutants(options.mutant or (), options.every), workers_of(options.workers), reporter)
 
 
 def run_faults(run: FaultsRun, subjects: "Sequence[_Subject]", reporter: Reporter) -> int:
