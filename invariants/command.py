@@ -188,7 +188,11 @@ def _parser() -> _Parser:
         commands, "faults", "put the known faults to every engine: what is not found?", "outlives faults --seeds 10"
     )
     faults.add_argument(
-        "--fault", action="append", metavar="NAME", help="only this fault, or path.py:name of your own; repeatable"
+        "--fault",
+        action="append",
+        dest="faults",
+        metavar="NAME",
+        help="only this fault, or path.py:name of your own; repeatable",
     )
     faults.add_argument("--engine", action="append", metavar="NAME", help="exhaustive, machine or proof; repeatable")
     faults.add_argument("--settings", metavar="NAME", default="ci", help="of the machine: quick, ci (default), nightly")
@@ -245,7 +249,9 @@ def _subject_options(parser: argparse.ArgumentParser) -> None:
     subject = parser.add_argument_group("the scheduler")
     subject.add_argument("--profile", metavar="NAME", help="a release, repaired (default), or path.py:name")
     subject.add_argument("--guard", metavar="NAME", help="the free condition, instead of the profile's")
-    subject.add_argument("--fault", metavar="PATH.py:NAME", help="plant a fault: a function from Rules to Rules")
+    subject.add_argument(
+        "--fault", metavar="NAME", help="plant a fault: a known one (outlives faults --list), or path.py:name"
+    )
     subject.add_argument("--relax", metavar="A1,A3", help="relaxed assumptions, of A1 to A4")
     subject.add_argument("--reader", metavar="WHERE", help="where a worker starts to read: checked, true or any")
     _scope_options(parser, subject)

@@ -72,8 +72,8 @@ def _reporter(options: argparse.Namespace) -> Reporter:
 def _user_files(options: argparse.Namespace) -> list[str]:
     """The options `path.py:name` of this command."""
     named = [getattr(options, name, None) for name in ("fault", "profile", "vllm_config")]
-    each = [name for names in named if names is not None for name in ([names] if isinstance(names, str) else names)]
-    return [name for name in each if ".py:" in name]
+    named += getattr(options, "faults", None) or ()
+    return [name for name in named if name is not None and ".py:" in name]
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
         raise OutOfRange("--seeds", options.seeds, 1, _MOST_SEEDS)
     machine_profile(options.settings)
     run = FaultsRun(
-        names=tuple(dict.fromkeys(options.fault or ())),
+        names=tuple(dict.fromkeys(options.faults or ())),
         engines=tuple(dict.fromkeys(options.engine or ENGINES)),
         settings=options.settings,
         seed=options.seed,
@@ -95,7 +95,7 @@ def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
 def _mutants_of(options: argparse.Namespace, reporter: Reporter) -> int:
     from .mutants_run import chosen_mutants, run_mutants
 
-    if options.fault or options.engine or options.seeds != 1:
+    if options.faults or options.engine or options.seeds != 1:
         raise Contradiction("--mutants are put to a battery of their own; drop --fault, --engine and --seeds.")
     if not 1 <= options.every <= _MOST_SEEDS:
         raise OutOfRange("--every", options.every, 1, _MOST_SEEDS)
