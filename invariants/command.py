@@ -37,6 +37,9 @@ _MODES = (
 )
 """Of these modes is every run where they are given; none given, each is drawn now and then."""
 
+_ARGUMENTS = {"replay": " TRACE", "explain": " TRACE", "sweep": " [SPEC.toml]"}
+"""What a command takes beside options."""
+
 _EXIT = """exit status: 0 good, 1 violated, 2 usage or input, 3 unknown or budget, 4 vacuous, 5 engines disagree,
 130 interrupted"""
 
@@ -206,6 +209,18 @@ def _parser() -> _Parser:
     _run_options(faults)
     _workers_option(faults)
 
+    sweep = _command(
+        commands,
+        "sweep",
+        "run many configurations, by any number of workers, and tell them in one matrix (docs/sweep.md)",
+        "outlives sweep docs/examples/sweep.toml",
+    )
+    sweep.add_argument("spec", nargs="?", metavar="SPEC", help="a TOML file; its keys are in docs/sweep.md")
+    sweep.add_argument("--resume", metavar="FOLDER", help="go on with the sweep that was begun in this folder")
+    sweep.add_argument("--executor", metavar="NAME", help="processes (default), or dask:ADDRESS of a cluster")
+    _workers_option(sweep)
+    _run_options(sweep, seed=False)
+
     replay = _command(commands, "replay", "run a saved trace again", "outlives replay TRACE.itf.json")
     replay.add_argument("trace", metavar="TRACE")
     _subject_options(replay)
@@ -239,7 +254,7 @@ def _command(commands: "argparse._SubParsersAction[_Parser]", name: str, phrase:
     return commands.add_parser(
         name,
         help=phrase,
-        usage=f"%(prog)s [options]{' TRACE' if name in ('replay', 'explain') else ''}",
+        usage=f"%(prog)s [options]{_ARGUMENTS.get(name, '')}",
         description=f"{phrase[0].upper()}{phrase[1:]}.",
         epilog=f"example: {example}    {_EXIT}",
     )

@@ -11,9 +11,9 @@ from typing import Any
 
 from outlives.model.errors import Contradiction, OutOfRange, UnknownName, Unwritable
 
-__all__ = ["formats_of", "given_of", "option_names", "out_folder"]
+__all__ = ["NUMBER_OPTIONS", "formats_of", "given_of", "option_names", "out_folder"]
 
-_NUMBER_OPTIONS = (
+NUMBER_OPTIONS = (
     "requests",
     "turns",
     "items",
@@ -66,7 +66,7 @@ def given_of(options: argparse.Namespace) -> dict[str, Any]:
     if getattr(options, "property", None):
         given["properties"] = tuple(dict.fromkeys(options.property))
     numbers = {}
-    for name in _NUMBER_OPTIONS:
+    for name in NUMBER_OPTIONS:
         text = getattr(options, name)
         if text is not None:
             numbers[name] = range_of(name, text)

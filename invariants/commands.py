@@ -251,6 +251,12 @@ def _faults(options: argparse.Namespace, reporter: Reporter) -> int:
     return faults_of(options, reporter)
 
 
+def _sweep(options: argparse.Namespace, reporter: Reporter) -> int:
+    from .sweep_run import sweep_command
+
+    return sweep_command(options, reporter)
+
+
 def _real_subject(options: argparse.Namespace) -> "SubjectChoice | None":
     """The real scheduler that the options ask for; None: the model."""
     own = [f"--{name.replace('_', '-')}" for name in ("scheduler_cls", "vllm_config") if getattr(options, name)]
@@ -349,6 +355,7 @@ _COMMANDS: dict[str, Callable[[argparse.Namespace, Reporter], int]] = {
     "prove": _prove,
     "table": _table,
     "faults": _faults,
+    "sweep": _sweep,
     "conform": _conform,
     "replay": _replay,
     "explain": _explain,

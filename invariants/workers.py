@@ -31,7 +31,8 @@ from outlives.model.errors import BadModel, BadUserFile, OutlivesError, OutOfRan
 from .interrupt import ctrl_c_noticed, was_pressed
 from .userfile import place_in_file
 
-__all__ = ["MOST_WORKERS", "Job", "Outcome", "Partial", "Tell", "default_workers", "ended_by", "ordered", "workers_of"]
+__all__ = ["MOST_WORKERS", "Job", "Outcome", "Partial", "Pool", "Tell", "default_workers", "ended_by", "ordered",
+           "workers_of"]  # fmt: skip
 
 Tell = Callable[..., None]
 """`tell(done, text="")`: how much of its weight a job has done by now, and optionally a line to show."""
@@ -129,7 +130,7 @@ def ordered(
     pool = None
     if executor is None:
         try:
-            pool = _Pool(min(workers, len(jobs)))
+            pool = Pool(min(workers, len(jobs)))
         except (OSError, ImportError, NotImplementedError):  # a system without semaphores: one process does as well
             yield from _here(jobs, count)
             return
@@ -153,7 +154,7 @@ def _here(jobs: Sequence[Job], count: "_Count") -> Iterator[Outcome]:
 
 
 def _elsewhere(
-    jobs: Sequence[Job], count: "_Count", pool: "_Pool | None", executor: Executor | None
+    jobs: Sequence[Job], count: "_Count", pool: "Pool | None", executor: Executor | None
 ) -> Iterator[Outcome]:
     futures: list[Future[_Answer]] = []
     stopped = told = False
@@ -194,7 +195,7 @@ def _outcome(job: Job, future: "Future[_Answer]") -> Outcome:
     return Outcome(job=job, value=answer.value, interrupted=answer.interrupted)
 
 
-def _stop(jobs: Sequence[Job], futures: "Sequence[Future[_Answer]]", pool: "_Pool | None") -> None:
+def _stop(jobs: Sequence[Job], futures: "Sequence[Future[_Answer]]", pool: "Pool | None") -> None:
     """Nothing begins any more, and who works says what it knows. A second Ctrl-C ends the waiting."""
     for future in futures:
         future.cancel()
@@ -229,7 +230,7 @@ class _Count:
         """The job is done."""
         self.teller(number)(max(self._done[number], self._weights[number]))
 
-    def hear(self, pool: "_Pool | None") -> None:
+    def hear(self, pool: "Pool | None") -> None:
         """Pass on what workers have said."""
         while pool is not None and not pool.said.empty():
             number, done, text = pool.said.get()
@@ -239,7 +240,7 @@ class _Count:
 # --- the parent's side ------------------------------------------------------------------------------------------------
 
 
-class _Pool:
+class Pool:
     """Fresh processes, each of which ends when the parent does."""
 
     def __init__(self, workers: int) -> None:
@@ -248,17 +249,22 @@ class _Pool:
         self._hears, self._stops = context.Pipe(duplex=False)
         self._executor = ProcessPoolExecutor(workers, context, initializer=_begin, initargs=(self._hears, self.said))
         self._processes: list[Any] = []
-        self._futures: list[Future[_Answer]] = []
+        self._futures: list[Future[Any]] = []
 
     def submit(self, jobs: Sequence[Job]) -> "list[Future[_Answer]]":
-        """Begin; processes are born in here, and only in here."""
+        """Begin."""
+        return [self.hand(_perform, number, job) for number, job in enumerate(jobs)]
+
+    def hand(self, work: Callable[..., Any], *about: Any) -> "Future[Any]":
+        """Have `work(*about)` done; processes are born in here, and only in here."""
         before = set(active_children())
         with _ctrl_c_held_back():
             try:
-                self._futures = [self._executor.submit(_perform, number, job) for number, job in enumerate(jobs)]
+                future = self._executor.submit(work, *about)
             finally:
-                self._processes = [each for each in active_children() if each not in before]
-        return self._futures
+                self._processes += [each for each in active_children() if each not in before]
+        self._futures = [each for each in self._futures if not each.done()] + [future]
+        return future
 
     def stop(self) -> None:
         """Tell the workers that Ctrl-C was pressed."""

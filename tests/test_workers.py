@@ -77,7 +77,7 @@ def test_without_semaphores_this_process_does_as_well(monkeypatch: pytest.Monkey
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError(38, "Function not implemented")
 
-    monkeypatch.setattr(workers, "_Pool", refuse)
+    monkeypatch.setattr(workers, "Pool", refuse)
     assert {each.value for each in done([job(worker_jobs.has_id)] * 2, 2)} == {os.getpid()}
 
 
