@@ -163,15 +163,16 @@ class _Dask:
     def __init__(self, address: str, files: Mapping[str, str]) -> None:
         try:
             from distributed import Client, KilledWorker
+            from distributed.comm import get_address_host_port
         except ImportError:
             raise DeadCluster(
                 f"--executor dask:{address} needs dask.distributed, which is not installed: install outlives[dask]."
             ) from None
-        for name in ("distributed", "tornado", "asyncio"):  # what goes wrong is told below, in a sentence
-            logging.getLogger(name).setLevel(logging.CRITICAL)
+        _silence("distributed", "tornado", "asyncio")  # what goes wrong is told below, in a sentence
         self._address = address
         self._killed: type[BaseException] = KilledWorker
         try:
+            get_address_host_port(address, strict=True)  # a client of none would not even end well
             self._client = Client(address, timeout=_CONNECT, set_as_default=False, name="outlives")
         except Exception as error:
             raise DeadCluster(
@@ -253,6 +254,13 @@ class _Dask:
                 return
             if self._threads:
                 self._seen = now
+
+
+def _silence(*packages: str) -> None:
+    """Nothing of theirs is logged from now on; many of their loggers have levels and handlers of their own."""
+    for name in (*packages, *logging.root.manager.loggerDict):
+        if name.partition(".")[0] in packages:
+            logging.getLogger(name).disabled = True
 
 
 def _facts(paths: tuple[str, ...]) -> tuple[dict[str, str], dict[str, str | None]]:

@@ -312,7 +312,7 @@ def test_rules_that_break_the_contract_are_told_and_the_rest_goes_on(run: Run, t
     assert said[0].out.replace("-0001", "-0002") == said[1].out
     note = next(row["note"] for row in said[0].object["results"] if row["verdict"] == "unknown")
     assert "mine.py, line 4: " in note
-    assert "(mine.py:mine, guard own, A1-A4, last-chunk; " in note
+    assert note.endswith("(mine.py:mine, guard own, A1-A4, last-chunk)")
     assert "notes" not in said[0].object, "it is answered: to go on would change nothing"
 
 
@@ -344,7 +344,14 @@ def started(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     return process
 
 
-LONGER = SMALL.replace("seeds = [3, 4]", "seeds = '1..12'").replace("cases = 8", "cases = 12")
+LONGER = """
+profiles = ["0.24.0"]
+scopes = ["last-chunk", { scenario = "gap-one" }]
+engines = ["machine"]
+settings = "quick"
+cases = 6
+seeds = "1..16"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -366,8 +373,11 @@ def test_a_worker_that_is_killed_changes_no_byte(undisturbed: tuple[str, dict[st
     assert (out, files_of(tmp_path / "out/sweep-0001")) == undisturbed
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
-@pytest.mark.parametrize("count", ["1", "2"])
+@pytest.mark.parametrize(
+    ("how", "count"),
+    [(signal.SIGINT, "1"), (signal.SIGINT, "2"), (signal.SIGKILL, "2")],
+    ids=["Ctrl-C, one", "Ctrl-C, two", "killed"],
+)
 def test_a_sweep_that_was_ended_goes_on_and_counts_nothing_twice(
     how: signal.Signals, count: str, undisturbed: tuple[str, dict[str, bytes]], tmp_path: Path
 ) -> None:
@@ -556,7 +566,9 @@ def test_a_cluster_that_cannot_be_used_is_told_before_anything_begins(
     fake: dict[str, Any], words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mine.py").write_text(OWN.format(when="False"))
-    monkeypatch.setitem(sys.modules, "distributed", _fake_dask(fake) if fake else None)
+    made = _fake_dask(fake) if fake else None
+    monkeypatch.setitem(sys.modules, "distributed", made)
+    monkeypatch.setitem(sys.modules, "distributed.comm", None if made is None else made.comm)
     said = run("sweep", spec_file(tmp_path, WITH_OWN), "--executor", "dask:tcp://x:1")
     assert (said.status, said.out) == (2, "")
     assert said.err.startswith("outlives: --executor dask:tcp://x:1")
@@ -585,8 +597,9 @@ def _fake_dask(fake: dict[str, Any]) -> Any:
         def close(self, **_: Any) -> None:
             pass
 
-    module = type(sys)("distributed")
-    module.Client, module.KilledWorker = Client, RuntimeError  # type: ignore[attr-defined]
+    module, comm = type(sys)("distributed"), type(sys)("distributed.comm")
+    module.Client, module.KilledWorker, module.comm = Client, RuntimeError, comm  # type: ignore[attr-defined]
+    comm.get_address_host_port = lambda *_, **__: None  # type: ignore[attr-defined]
     return module
 
 
