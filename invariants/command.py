@@ -14,6 +14,8 @@ from typing import Any, NoReturn
 from outlives.model.errors import OutlivesError
 
 from .interrupt import ctrl_c_noticed, was_pressed
+from .project import Project
+from .project_options import filled
 
 __all__ = ["main"]
 
@@ -89,8 +91,9 @@ def _forget_output() -> None:
 
 
 def _run(given: Sequence[str]) -> int:
+    project, used = Project(), dict[str, Any]()
     try:
-        options = _parser().parse_args(given)
+        options, project, used = filled(_parser(), given)
         from .commands import run_command
 
         return run_command(options)
@@ -98,7 +101,7 @@ def _run(given: Sequence[str]) -> int:
         from .report import reporter_for
 
         reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
-        reporter.error(str(error))
+        reporter.error(project.told(error, used))
         return reporter.finish(2)
     except BrokenPipeError:
         raise

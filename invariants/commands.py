@@ -21,6 +21,7 @@ from outlives.model.errors import (
 
 from .command_options import formats_of, given_of, option_names, out_folder
 from .configuration import Configuration
+from .project_options import layers_of
 from .properties import OF_SUBJECTS
 from .report import Reporter, reporter_for
 from .userfile import place_in_file
@@ -105,8 +106,9 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
         if set(engines) == {"proof"} and set(configuration.properties) - {"GATHER-AFTER-FREE"}:
             other = next(name for name in configuration.properties if name != "GATHER-AFTER-FREE")
             raise Contradiction(f"--property {other}: the proof is of GATHER-AFTER-FREE alone. Take another engine.")
+    layers = layers_of(options)
     folder = make_folder(out_folder(options), "check")
-    settings = settings.changed(database=folder.parent / "hypothesis")
+    settings = settings.changed(**{"database": folder.parent / "hypothesis", **layers})
     if choice is not None:
         from .subject_run import check_subject
 

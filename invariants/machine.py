@@ -19,6 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from outlives.model.contract import Action, Choice, Model, Property, Range, SetupModel, TableModel
 from outlives.model.errors import BadModel, UnknownName
 
+from .machine_database import observed
 from .machine_record import Recorder, initial_states
 from .machine_rules import ModelMachine, PropertyViolated, action_names, machine_class
 from .machine_settings import (
@@ -226,7 +227,8 @@ def _round(session: _Session, remaining: tuple[Property[Any], ...], label: str) 
             session.say(str(text))
 
     try:
-        with with_reporter(report), same_draws_everywhere(), runs_of_their_own():
+        watched = observed(session.chosen.observe, label)
+        with with_reporter(report), same_draws_everywhere(), runs_of_their_own(), watched:
             run_state_machine_as_test(with_seed(session.seed)(machine), settings=hypothesis_settings(session.chosen))
     except PropertyViolated:
         pass

@@ -12,15 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
-from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import engine, providers
 from outlives.model.errors import OutOfRange, UnknownName
+
+from .machine_database import layered_database
 
 __all__ = [
     "MACHINE_PROFILES",
     "MachineSettings",
     "hypothesis_settings",
     "machine_profile",
+    "register_profiles",
     "runs_of_their_own",
     "same_draws_everywhere",
 ]
@@ -50,6 +52,11 @@ class MachineSettings:
     """Hand every rule call to the progress callback as a line of text."""
     database: Path | None = None
     """Folder where Hypothesis keeps failing runs to try them first the next time; None: nothing is kept."""
+    artifacts: str | None = None
+    """`OWNER/REPOSITORY` on GitHub whose jobs upload their database: read beside `database`, never written, so that
+    what failed there is tried first here (`machine_database`)."""
+    observe: Path | None = None
+    """Folder where Hypothesis's observations are written, one line of JSON for each case (`machine_database`)."""
 
     def __post_init__(self) -> None:
         for what, value, low, high in (
@@ -101,13 +108,22 @@ def hypothesis_settings(chosen: MachineSettings, *, shrink: bool = False) -> set
         stateful_step_count=chosen.steps,
         deadline=None,
         derandomize=False,
-        database=None if chosen.database is None else DirectoryBasedExampleDatabase(chosen.database),
+        database=layered_database(chosen.database, chosen.artifacts),
         print_blob=True,
         report_multiple_bugs=False,
         phases=phases,
         suppress_health_check=list(HealthCheck),
         verbosity=Verbosity.debug if chosen.verbose else Verbosity.normal,
     )
+
+
+def register_profiles() -> None:
+    """Make the profiles known to Hypothesis as `outlives-quick`, `outlives-ci`, ...: for machines of one's own, by
+    `--hypothesis-profile outlives-ci` or `settings.load_profile`. These shrink as Hypothesis does, and keep its
+    database where it keeps it (CI's own profile would switch it off)."""
+    for name, chosen in MACHINE_PROFILES.items():
+        made = hypothesis_settings(chosen, shrink=True)
+        settings.register_profile(f"outlives-{name}", made, database=settings.get_profile("default").database)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The proof engine's answer about one configuration, as a row beside the other engines' rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from outlives.model.scheduler import SchedulerModel
@@ -8,7 +8,7 @@ from outlives.model.world import World
 
 from .configuration import Configuration
 from .machine import random_walk
-from .proof.cells import Column, cell
+from .proof.cells import Cell, Column, cell
 from .proof.life import Arithmetic, Assumed, Terms
 from .proof.on_model import rerun
 from .proof.theorem import prove
@@ -44,6 +44,7 @@ def proof_row(configuration: Configuration, world: World) -> Result:
         switches=world.switches,
     )
     row = judged.result()
+    row = replace(row, details={**row.details, "obligations": dict(_obligations(judged))})
     if judged.verdict is Verdict.PROVED and world.reader == "checked" and not world.relaxed:
         row = replace(row, note=_stronger(world))
     if judged.found is None:
@@ -61,6 +62,13 @@ def proof_row(configuration: Configuration, world: World) -> Result:
     if not done.agrees:
         return replace(row, property=_PROPERTY, verdict=Verdict.DISAGREE, note=done.difference, trace=trace)
     return replace(row, property=_PROPERTY, verdict=Verdict.VIOLATED, trace=trace)
+
+
+def _obligations(judged: Cell) -> Iterator[tuple[str, str]]:
+    """Each obligation of the proof, with its kind of scheduling, and its verdict."""
+    for scheduling, report in (("asynchronous", judged.proof), ("synchronous", judged.synchronous)):
+        for each in () if report is None else report.obligations:
+            yield f"{each.name}, {scheduling}", str(each.verdict)
 
 
 def _stronger(world: World) -> str:

@@ -1,0 +1,57 @@
+"""How the tests of the plugin run pytest: in a process and a folder of its own, with the plugin of this checkout."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Ran", "Runs", "plugin_arguments", "pytest_runs"]
+
+
+class Ran(NamedTuple):
+    """What one run of pytest answered."""
+
+    status: int
+    out: str
+
+    def summary(self) -> list[str]:
+        """The lines of the plugin's section."""
+        lines = self.out.splitlines()
+        begins = [place for place, line in enumerate(lines) if line.strip("= ") == "outlives" and line[0] == "="]
+        assert len(begins) == 1, self.out
+        rest = [line for line in lines[begins[0] + 1 :] if line]
+        return rest[: next(place for place, line in enumerate(rest) if line.startswith("=="))]
+
+
+Runs = Callable[..., Ran]
+
+
+def plugin_arguments() -> list[str]:
+    """The option that loads the plugin, where the environment's installed outlives does not bring it."""
+    there = any(each.name == "outlives" for each in entry_points(group="pytest11"))
+    return [] if there else ["-p", "outlives.invariants.pytest_plugin"]
+
+
+def pytest_runs(folder: Path) -> Runs:
+    """A function that runs `pytest ARGUMENTS` in the folder; `tests/` is importable there, for the toy models."""
+
+    def run(*arguments: str, file: str | None = None, **environment: str) -> Ran:
+        if file is not None:
+            (folder / "test_it.py").write_text(file, encoding="utf-8")
+        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "CI", "GITHUB"))}
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *plugin_arguments(), *arguments]
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**plain, "PYTHONPATH": path, "COLUMNS": "200", "NO_COLOR": "1", **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout + done.stderr)
+
+    return run

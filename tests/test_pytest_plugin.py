@@ -1,0 +1,319 @@
+"""The pytest plugin: its test class, marker and fixture, subtests, one summary, saved counterexamples, and mistakes."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from outlives.invariants.configuration import Configuration
+from outlives.invariants.pytest_check import Row, fail_apart, saved_rows, saved_traces
+from outlives.invariants.testing import lifetime_machine
+from outlives.model.errors import Contradiction, UnknownName
+from plugin_runs import Runs, pytest_runs
+
+COUNTER = """
+from outlives.invariants.testing import lifetime_machine
+from toy_models import CounterModel
+TestCounter = lifetime_machine(CounterModel(faulty={faulty}), properties=["BELOW-LIMIT"])
+"""
+MARKED = """
+import pytest
+@pytest.mark.outlives({arguments})
+def test_marked({fixture}):
+    {body}
+"""
+STUCK = 'profile="0.24.0", scenario="gap-one", engines="exhaustive"'
+FINE = 'profile="0.33.0", scenario="gap-one", engines="exhaustive"'
+
+
+def marked(arguments: str, fixture: str = "", body: str = "pass") -> str:
+    return MARKED.format(arguments=arguments, fixture=fixture, body=body)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Runs:
+    return pytest_runs(tmp_path)
+
+
+# --- the test class ---------------------------------------------------------------------------------------------------
+
+
+def test_a_model_without_fault_passes_with_a_subtest_for_each_property(run: Runs, tmp_path: Path) -> None:
+    done = run("-v", file=COUNTER.format(faulty=False))
+    assert done.status == 0, done.out
+    assert "1 passed, 1 subtests passed" in done.out
+    assert "SUBPASSED[BELOW-LIMIT (machine)]" in done.out
+    assert done.summary() == ["test_it.py::TestCounter::test_properties: CounterModel: 1 passed"]
+    assert not list((tmp_path / ".outlives").rglob("*.json"))  # nothing was found, so nothing is left
+
+
+def test_a_faulty_model_fails_with_its_trace_and_is_replayed_first_the_next_time(run: Runs, tmp_path: Path) -> None:
+    done = run("-q", file=COUNTER.format(faulty=True))
+    assert done.status == 1
+    assert "SUBFAILED[BELOW-LIMIT (machine)] test_it.py::TestCounter::test_properties" in done.out
+    assert "VIOLATED BELOW-LIMIT (machine)" in done.out
+    (saved,) = saved_traces(tmp_path / ".outlives")
+    assert f"{saved.relative_to(tmp_path)} (replayed first from now on)" in done.out
+    again = run("-q", file=COUNTER.format(faulty=True))
+    assert again.out.index("saved machine-BELOW-LIMIT.itf.json") < again.out.index("[BELOW-LIMIT (machine)]")
+    assert "saved machine-BELOW-LIMIT.itf.json (BELOW-LIMIT) is violated again" in "".join(again.summary())
+    repaired = run(file=COUNTER.format(faulty=False))
+    assert repaired.status == 0
+    assert "1 passed, 1 saved counterexample replayed" in "".join(repaired.summary())
+    assert run("--outlives-no-replay", file=COUNTER.format(faulty=False)).summary()[0].endswith("1 passed")
+
+
+REORDERED = """
+from outlives.invariants.testing import lifetime_machine
+from outlives.model.contract import Action, Refusal, Range
+from toy_models import CounterModel
+
+class Renamed(CounterModel):
+    @property
+    def action_table(self):
+        table = {{"plus" if name == "add" else name: spans for name, spans in super().action_table.items()}}
+        return {{"idle": {{}}, **dict(reversed(table.items()))}}
+    def next_state(self, state, action):
+        if action.name == "idle":
+            return state
+        return super().next_state(state, action._replace(name={{"plus": "add"}}.get(action.name, action.name)))
+
+TestCounter = lifetime_machine(Renamed(faulty=True), properties=["BELOW-LIMIT"], renamed={renamed}, settings="quick")
+"""
+
+
+@pytest.mark.parametrize(("renamed", "again"), [({"add": "plus"}, True), ({}, False)])
+def test_a_saved_counterexample_survives_renamed_and_reordered_rules(
+    run: Runs, renamed: dict[str, str], again: bool
+) -> None:
+    assert run(file=COUNTER.format(faulty=True)).status == 1
+    done = run(file=REORDERED.format(renamed=renamed))
+    assert done.status == 1
+    assert ("saved machine-BELOW-LIMIT.itf.json (BELOW-LIMIT) is violated again" in done.out) is again
+
+
+def test_the_class_runs_under_unittest_too(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(COUNTER.format(faulty=True), encoding="utf-8")
+    path = {"PYTHONPATH": f"{Path(__file__).parent}:{Path(sys.modules['outlives'].__path__[0]).parent}"}  # type: ignore[attr-defined]
+    command = [sys.executable, "-m", "unittest", "test_it"]
+    done = subprocess.run(command, cwd=tmp_path, env=path, capture_output=True, text=True, check=False)
+    assert "FAIL: test_properties (test_it.LifetimeMachine" in done.stderr
+    assert "[BELOW-LIMIT (machine)]" in done.stderr
+    assert "FAILED (failures=1)" in done.stderr
+
+
+def test_a_configuration_is_a_subject(run: Runs) -> None:
+    file = """
+from outlives.invariants.configuration import Configuration
+from outlives.invariants.testing import lifetime_machine
+TestStuck = lifetime_machine(Configuration(profile="0.24.0", scenario="gap-one"), properties=["PROGRESS"])
+"""
+    done = run("-q", file=file)
+    assert done.status == 1
+    assert "VIOLATED PROGRESS: Left alone from step" in "".join(done.summary())
+    assert "outlives replay .outlives/pytest/test_it.py-TestStuck-test_properties-0001/" in done.out
+
+
+@pytest.mark.parametrize("subject", [Configuration, object(), 3])
+def test_what_is_no_subject_is_refused(subject: object) -> None:
+    with pytest.raises(Contradiction, match="lifetime_machine takes a model"):
+        lifetime_machine(subject)  # type: ignore[arg-type]
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(UnknownName, match="unknown settings 'fast'"):
+        lifetime_machine(Configuration(), settings="fast")
+
+
+# --- the marker and the fixture ---------------------------------------------------------------------------------------
+
+
+def test_a_marked_test_fails_by_property(run: Runs) -> None:
+    done = run("-q", file=marked(STUCK))
+    assert done.status == 1
+    assert "SUBFAILED[PROGRESS (exhaustive)] test_it.py::test_marked" in done.out
+    assert "VIOLATED PROGRESS (exhaustive)" in done.out
+    assert "1 subtests passed" in done.out
+    assert "All traceback entries are hidden" not in done.out
+    assert len(done.summary()) == 3
+
+
+def test_a_marked_test_passes_and_runs_its_body(run: Runs) -> None:
+    assert run(file=marked(FINE)).status == 0
+    done = run("-q", file=marked(FINE, body="assert 1 == 2"))
+    assert done.status == 1
+    assert "assert 1 == 2" in done.out
+
+
+def test_the_fixture_hands_over_the_answers_and_asserts_nothing_by_itself(run: Runs) -> None:
+    body = 'assert outlives.violated == {"PROGRESS"}; assert outlives.verdict("GATHER-AFTER-FREE") == "exhausted"'
+    done = run(file=marked(STUCK, "outlives", body))
+    assert done.status == 0, done.out
+    assert "VIOLATED PROGRESS" in "".join(done.summary())
+    assert run("-q", file=marked(STUCK, "outlives", "outlives.check()")).status == 1
+    assert "Known: GATHER" in run(file=marked(STUCK, "outlives", 'outlives.verdict("PRGRESS")')).out
+
+
+def test_a_proof_has_a_subtest_for_each_obligation(run: Runs) -> None:
+    done = run(
+        "-q", "--outlives-settings", "quick", file=marked('guard="optimistic-at-output", relax="A3", engines="proof"')
+    )
+    assert done.status == 1
+    failed = re.findall(r"SUBFAILED\[obligation (\S+) / ", done.out)
+    assert "COVERAGE" in failed
+    passed = re.search(r"(\d+) subtests passed", done.out)
+    assert passed is not None
+    assert int(passed[1]) > 50
+
+
+def test_assume_names_the_assumptions_that_hold(run: Runs) -> None:
+    body = 'assert outlives.asked.configuration.relaxed == {"A3"}'
+    assert run(file=marked('assume="A1,A2,A4"', "outlives", body)).status == 0
+    assert run(file=marked('assume=("A1", "A2", "A4")', "outlives", body)).status == 0
+
+
+def test_options_win_over_ini_values_and_markers_over_both(run: Runs, tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\noutlives_profile = 0.27.0\noutlives_seed = 7\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[tool.outlives]\nguard = "retain"\nseed = 3\n', encoding="utf-8")
+    seen = (
+        'asked = outlives.asked; assert asked.configuration.profile == "{}"; assert asked.values["seed"] == {}; '
+        'assert asked.configuration.guard == "retain"'
+    )
+    assert run(file=marked("", "outlives", seen.format("0.27.0", 7))).status == 0
+    assert run("--outlives-seed", "9", file=marked("", "outlives", seen.format("0.27.0", 9))).status == 0
+    done = run("--outlives-profile", "0.28.0", file=marked("", "outlives", seen.format("0.28.0", 7)))
+    assert done.status == 0, done.out
+    done = run("--outlives-profile", "0.28.0", file=marked('profile="0.32.0"', "outlives", seen.format("0.32.0", 7)))
+    assert done.status == 0, done.out
+
+
+def test_counterexamples_of_the_command_are_replayed_by_a_test_of_the_same_scheduler(tmp_path: Path) -> None:
+    from outlives.invariants.command import main
+
+    assert (
+        main(
+            ["check", "--profile", "0.24.0", "--scenario", "gap-one", "--engine", "exhaustive", "--out", str(tmp_path)]
+        )
+        == 1
+    )
+    rows, replayed = saved_rows(tmp_path, Configuration(profile="0.24.0", scenario="gap-one"))
+    assert (len(rows), replayed) == (1, 1)
+    assert "VIOLATED PROGRESS" in rows[0].wrong
+    for other in (Configuration(profile="0.33.0", scenario="gap-one"), Configuration(profile="0.24.0")):
+        assert saved_rows(tmp_path, other) == ([], 0)
+
+
+# --- around it --------------------------------------------------------------------------------------------------------
+
+
+def test_workers_of_xdist_tell_the_same(run: Runs, tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    both = COUNTER.format(faulty=True) + marked(STUCK)
+    alone = run("-q", file=both)
+    for file in saved_traces(tmp_path / ".outlives"):
+        file.unlink()
+    done = run("-q", "-n", "2", "--outlives-report", "out", "--outlives-formats", "itf", file=both)
+    assert done.status == 1
+
+    def plain(lines: list[str]) -> list[str]:
+        return [re.sub(r"-000\d", "", line) for line in lines if not line.startswith("reports: ")]
+
+    assert plain(done.summary()) == plain(alone.summary())
+    assert len(list((tmp_path / "out" / "pytest-0001").glob("*.itf.json"))) == 2
+    assert not (tmp_path / "out" / "pytest-0002").exists()
+
+
+def test_without_subtests_one_failure_lists_everything() -> None:
+    rows = [Row("a"), Row("b", "b is wrong"), Row("c", "c is wrong")]
+    with pytest.raises(pytest.fail.Exception, match="b is wrong\n\nc is wrong"):
+        fail_apart(iter(rows), None)
+
+
+def test_without_a_test_of_ours_nothing_is_said_or_loaded(run: Runs) -> None:
+    file = """
+import sys
+def test_nothing():
+    assert not {"z3", "outlives.invariants.check", "outlives.model.profiles"} & set(sys.modules)
+"""
+    done = run("-p", "no:hypothesispytest", file=file)
+    assert done.status == 0, done.out
+    assert "outlives ==" not in done.out
+
+
+def test_hypothesis_knows_the_profiles(run: Runs) -> None:
+    file = """
+from hypothesis import settings
+def test_it():
+    assert settings.default.max_examples == 20_000 and settings.default.stateful_step_count == 80
+    assert settings.default.database is not None
+"""
+    done = run("--hypothesis-profile", "outlives-nightly", file=file, CI="true")
+    assert done.status == 0, done.out
+
+
+def test_observations_are_written_when_asked(run: Runs, tmp_path: Path) -> None:
+    done = run("--outlives-observe", "seen", file=COUNTER.format(faulty=False))
+    assert done.status == 0, done.out
+    (file,) = (tmp_path / "seen").iterdir()
+    assert file.read_text().count('"type": "test_case"') >= 50
+    assert not (tmp_path / ".hypothesis" / "observed").exists()
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------------
+
+MISTAKES = (
+    ("pytest.ini", "[pytest]\noutlives_settings = fast\n", "pytest.ini, outlives_settings: unknown settings 'fast'."),
+    ("pytest.ini", "[pytest]\noutlives_seed = x\n", "pytest.ini, outlives_seed: "),
+    ("pytest.ini", "[pytest]\noutlives_profile = 0.24\n", "pytest.ini, outlives_profile: unknown profile '0.24'. Did"),
+    ("pytest.ini", "[pytest]\noutlives_database = nowhere\n", "pytest.ini, outlives_database: there is no folder "),
+    ("pytest.ini", "[pytest]\noutlives_artifacts = x\n", "pytest.ini, outlives_artifacts: 'x' is no OWNER/REPOSITORY"),
+    ("pytest.ini", "[pytest]\noutlives_formats = pdf\n", "pytest.ini, outlives_formats: unknown format 'pdf'. Known: "),
+    ("pytest.ini", "[pytest]\noutlives_known = none.json\n", "pytest.ini, outlives_known: there is no file "),
+    ("pyproject.toml", "[tool.outlives]\nsetings = 3\n", "pyproject.toml, [tool.outlives]: unknown key 'setings'. Did"),
+    (
+        "pyproject.toml",
+        "[tool.outlives]\nseed = true\n",
+        "pyproject.toml, [tool.outlives], seed is True; it must be a ",
+    ),
+    ("pyproject.toml", '[tool.outlives]\nrelax = "A9"\n', "[tool.outlives], relax: unknown assumption 'A9'."),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"), MISTAKES, ids=lambda each: each.split("\n")[-2] if "\n" in each else None
+)
+def test_a_wrong_value_ends_pytest_with_file_and_key(
+    run: Runs, tmp_path: Path, name: str, text: str, sentence: str
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    done = run(file=marked(FINE))
+    assert done.status == pytest.ExitCode.USAGE_ERROR, done.out
+    (said,) = [line for line in done.out.splitlines() if "outlives: " in line]
+    assert sentence in said
+    assert "Traceback" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ('"0.24.0"', "test_it.py::test_marked: the marker outlives takes named arguments only"),
+        ('profle="0.24.0"', "test_it.py::test_marked: unknown argument of the marker outlives 'profle'. Did you mean"),
+        ('guard="confirm"', "test_it.py::test_marked: unknown guard 'confirm'. Did you mean 'confirmed'?"),
+        ('assume="A1", relax="A2"', "test_it.py::test_marked: assume and relax contradict"),
+        ('engines="z3"', "test_it.py::test_marked: unknown engine 'z3'. Known: machine, exhaustive, proof."),
+        ("relax=3", "test_it.py::test_marked: "),
+    ],
+)
+def test_a_wrong_marker_ends_pytest_with_the_test(run: Runs, arguments: str, sentence: str) -> None:
+    done = run(file=marked(arguments))
+    assert done.status == pytest.ExitCode.USAGE_ERROR, done.out
+    assert f"ERROR: outlives: {sentence}" in done.out
+
+
+def test_a_wrong_option_under_xdist_is_one_sentence_too(run: Runs) -> None:
+    pytest.importorskip("xdist")
+    done = run("-n", "1", "--outlives-settings", "fast", file=marked(FINE))
+    assert done.status != 0
+    assert "--outlives-settings: unknown settings 'fast'. Known: quick, ci, nightly, debug." in done.out
+    assert "INTERNALERROR" not in done.out
