@@ -10,7 +10,7 @@ from outlives.model.state import Book, Request
 from outlives.model.world import Rules, World
 
 
-def half_confirmed(c: Counters, end: int, look_ahead: int) -> bool:  # noqa: ARG001
+def half_confirmed(c: Counters, end: int, look_ahead: int) -> bool:
     """Frees one position before confirmed reaches the end of the item."""
     return end - 1 <= c.computed - c.placeholders
 
