@@ -20,15 +20,15 @@ from .project_options import filled
 __all__ = ["main"]
 
 _NUMBERS = (
-    ("requests", "requests in the model, 1 to 3 (default 2)"),
-    ("turns", "turns of a request, 1 to 4: a session has more than 1"),
-    ("items", "items per request"),
-    ("slots", "slots of the encoder cache"),
-    ("drafts", "most draft tokens per decode step"),
+    ("requests", "1 to 3, default 2"),
+    ("turns", "of a request, 1 to 4: more than 1 is a session"),
+    ("items", "of a request"),
+    ("slots", "of the cache"),
+    ("drafts", "most in a decode step"),
     ("depth", "most steps in flight"),
-    ("budget", "tokens per step"),
-    ("encoder-budget", "slots encoded per step; 0: as many as the cache holds"),
-    ("chunk-cap", "most tokens of one request per step; 0: no cap"),
+    ("budget", "tokens of a step"),
+    ("encoder-budget", "slots encoded in a step; 0: all that the cache holds"),
+    ("chunk-cap", "most tokens of a request in a step; 0: no cap"),
     ("look-ahead", "positions that the drafter reads past its window"),
 )
 
@@ -286,9 +286,10 @@ def _scope_options(parser: argparse.ArgumentParser, subject: "argparse._Argument
     subject.add_argument("--items-anywhere", action="store_true", help="items may reach past the prompt")
     subject.add_argument("--split", action="store_true", help="execute and process as two actions")
     subject.add_argument("--arrivals", metavar="ORDER", help="of several requests: in-order (default), or any")
-    numbers = parser.add_argument_group("its numbers: N, or LOW..HIGH")
-    for name, phrase in _NUMBERS:
-        numbers.add_argument(f"--{name}", metavar="N", help=phrase)
+    listed = "; ".join(f"--{name} N ({phrase})" for name, phrase in _NUMBERS)
+    numbers = parser.add_argument_group("its numbers, each N or LOW..HIGH", f"{listed}.")
+    for name, _ in _NUMBERS:
+        numbers.add_argument(f"--{name}", metavar="N", help=argparse.SUPPRESS)
 
 
 def _real_options(parser: argparse.ArgumentParser, *, subject: bool = True) -> None:
@@ -305,8 +306,7 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
         "--scope",
         action="append",
         metavar="NAME",
-        help="a named scope (default: all); repeatable. Numbers given take the place of its own; of a range, each is "
-        "visited",
+        help="a named scope (default: all); repeatable. Numbers given take the place of its own, of a range each",
     )
     parser.add_argument("--stats", action="store_true", help="also sizes, levels, actions and ends, by scope")
     bounds = parser.add_argument_group("how far; where a bound stops it the answer is unknown (3)")
@@ -317,7 +317,7 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
     bounds.add_argument(
         "--checkpoint",
         metavar="FILE",
-        help="keep a stopped search here, and go on from it; of several scopes each in FILE.SCOPE; removed at the end",
+        help="keep a stopped search here (several scopes: FILE.SCOPE), and go on from it",
     )
 
 
@@ -326,8 +326,7 @@ def _workers_option(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=int,
         metavar="N",
-        help="processes; the answer is the same with any number (default: the processors, at most 4; 1: none beside "
-        "this one)",
+        help="processes (default: the processors, at most 4); the answer is the same",
     )
 
 

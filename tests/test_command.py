@@ -1,11 +1,17 @@
 """The command's front door: what it understands, what it refuses, and how it says so. No engine runs here."""
 
+import argparse
+import re
+import resource
+import shlex
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from command_runs import Run, runner
-from outlives.invariants.command import main
+from outlives.invariants.command import _parser, main
 from outlives.model.lifetime import GUARDS
 from outlives.model.profiles import PROFILES
 from outlives.model.scenarios import SCENARIOS
@@ -41,6 +47,35 @@ def test_help_answers_at_once_and_fits_eighty_columns(
         assert f"outlives {command}" in text
     else:
         assert all(name in text for name in COMMANDS)
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (choice,) = [each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    return dict(choice.choices)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_fits_a_screen_and_its_example_is_a_command(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    text = commands()[command].format_help()
+    assert len(text.splitlines()) <= 50
+    assert max(map(len, text.splitlines())) <= 100
+    found = re.search(
+        r"^example: outlives (.*?) exit status:", " ".join(text.split()).replace("example:", "\nexample:"), re.M
+    )
+    assert found is not None
+    assert _parser().parse_args(shlex.split(found[1])).command == command
+    for action in commands()[command]._actions:
+        assert action.option_strings == [] or action.option_strings[-1] in text
+
+
+@pytest.mark.parametrize("command", ["", *commands()])
+def test_a_process_of_its_own_answers_help_at_once(command: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    words = [sys.executable, "-m", "outlives.invariants.command", *command.split(), "--help"]
+    subprocess.run(words, check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
 
 
 @pytest.mark.parametrize("command", ["profiles", "properties", "scenarios", "doctor"])

@@ -147,7 +147,7 @@ class RadixCache:
         ]
 
     def within(self, state: Tree) -> bool:
-        """There are few states, unless locks leak: then far enough is where a block has more than requests there are."""
+        """There are few states, unless locks leak: then a block with more locks than requests is far enough."""
         return all(locks <= 2 for _, locks in state.nodes)
 
 
