@@ -163,7 +163,7 @@ class _Dask:
     def __init__(self, address: str, files: Mapping[str, str]) -> None:
         try:
             from distributed import Client, KilledWorker
-            from distributed.comm import get_address_host_port
+            from distributed.comm.addressing import get_address_host_port
         except ImportError:
             raise DeadCluster(
                 f"--executor dask:{address} needs dask.distributed, which is not installed: install outlives[dask]."
