@@ -175,7 +175,7 @@ def test_a_damaged_or_foreign_file_is_done_again(run: Run, tmp_path: Path) -> No
     items[3].unlink()
     items[4].write_text("[]")
     items[5].write_text(json.dumps({**json.loads(items[5].read_text()), "answer": None}).replace('"answer"', '"none"'))
-    lost, changed, *_ = sorted((folder / "traces").iterdir())
+    *_, changed, lost = sorted((folder / "traces").iterdir())
     lost.unlink()
     changed.write_text(changed.read_text() + " ")
     again = run("sweep", "--resume", folder.relative_to(tmp_path), "--json")
@@ -307,7 +307,8 @@ def test_a_cluster_that_cannot_be_used_is_told_before_anything_begins(
     (tmp_path / "mine.py").write_text(OWN.format(when="False"))
     made = _fake_dask(fake) if fake else None
     monkeypatch.setitem(sys.modules, "distributed", made)
-    monkeypatch.setitem(sys.modules, "distributed.comm", None if made is None else made.comm)
+    for name in ("distributed.comm", "distributed.comm.addressing"):
+        monkeypatch.setitem(sys.modules, name, None if made is None else made.comm)
     said = run("sweep", spec_file(tmp_path, WITH_OWN), "--executor", "dask:tcp://x:1")
     assert (said.status, said.out) == (2, "")
     assert said.err.startswith("outlives: --executor dask:tcp://x:1")
@@ -336,7 +337,7 @@ def _fake_dask(fake: dict[str, Any]) -> Any:
         def close(self, **_: Any) -> None:
             pass
 
-    module, comm = type(sys)("distributed"), type(sys)("distributed.comm")
+    module, comm = type(sys)("distributed"), type(sys)("distributed.comm.addressing")
     module.Client, module.KilledWorker, module.comm = Client, RuntimeError, comm  # type: ignore[attr-defined]
     comm.get_address_host_port = lambda *_, **__: None  # type: ignore[attr-defined]
     return module
