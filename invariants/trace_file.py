@@ -238,7 +238,7 @@ def recorded_configuration(recorded: Recorded, setup: Setup, given: Mapping[str,
 
 
 def _world_guard(recorded: Recorded, configuration: Configuration) -> str:
-    if is_user_file(configuration.profile) or configuration.fault is not None:
+    if is_user_file(configuration.profile) or is_user_file(configuration.fault or ""):
         return configuration.world().guard.name
     try:
         return configuration.world().guard.name

@@ -119,6 +119,7 @@ def faulty(tmp_path: Path) -> list[str]:
     return ["--fault", f"{tmp_path / 'fault.py'}:computed_stays", "--items-anywhere", "--reader", "any", *QUIET]
 
 
+@pytest.mark.campaign
 def test_an_arithmetic_that_only_the_model_runs_is_caught(
     faulty: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +133,7 @@ def test_an_arithmetic_that_only_the_model_runs_is_caught(
     assert "is no step of the proved relation" in proved
 
 
+@pytest.mark.campaign
 def test_the_same_fault_for_every_engine_is_a_violation_and_no_disagreement(
     faulty: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

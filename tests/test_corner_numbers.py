@@ -141,15 +141,20 @@ def test_a_mode_of_which_the_proof_does_not_speak_is_refused(mode: str, run: Run
     ("options", "left_out"),
     [
         (("--synchronous",), "property PLACEHOLDERS-KEPT: it is about outputs that are promised"),
-        (("--diffusion",), "other modes: plain, synchronous, encoder-decoder"),
-        (("--diffusion", "--synchronous"), "other modes: plain, encoder-decoder"),
+        pytest.param(("--diffusion",), "other modes: plain, synchronous, encoder-decoder", marks=pytest.mark.campaign),
+        pytest.param(
+            ("--diffusion", "--synchronous"), "other modes: plain, encoder-decoder", marks=pytest.mark.campaign
+        ),
         (("--encoder-decoder",), "route sessions: closed"),
-        (
+        pytest.param(
             ("--items-anywhere",),
             "property PROGRESS: it is about prompts: items among outputs, which no release has, can "
             "hold each other's room",
+            marks=pytest.mark.campaign,
         ),
-        (("--items-anywhere", "--diffusion"), "other item positions than anywhere"),
+        pytest.param(
+            ("--items-anywhere", "--diffusion"), "other item positions than anywhere", marks=pytest.mark.campaign
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -40,6 +40,7 @@ def verdicts(report: dict[str, Any]) -> dict[str, str]:
 # --- scopes -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.campaign
 def test_every_named_scope_is_seen_whole(command: Any) -> None:
     begun = time.process_time()
     status, report = command()

@@ -112,6 +112,7 @@ def test_an_item_that_is_not_looked_at_again_is_missed_after_a_preemption():
     assert rerun(counterexample, world_of(guard_named("retain"), COLUMN["A2"])).agrees
 
 
+@pytest.mark.campaign
 def test_three_steps_in_flight_beat_what_two_do_not():
     # Released at a dispatch that begins at the item's end, while the step before it is the first that samples.
     terms = Terms(guard=guard_named("optimistic-before-advance"), assumed=COLUMN["A3 any"].assumed(anywhere=False))

@@ -52,6 +52,7 @@ def test_cores_name_what_a_transition_changes_and_keeps(used):
     assert any(name.startswith("keeps ") for names in used.values() for name in names)
 
 
+@pytest.mark.campaign
 def test_the_command_shows_them(run: Run):
     done = run("prove", "--cores", "--solvers", "z3", "--json")
     assert done.status == 0

@@ -152,6 +152,7 @@ def test_what_a_release_does_not_have_is_no_item_but_is_told(run: Run, tmp_path:
 # --- reports ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.campaign
 def test_the_report_is_the_same_with_any_number_of_workers(run: Run, tmp_path: Path) -> None:
     name = spec_file(tmp_path)
     said: list[Said] = []
