@@ -17,6 +17,7 @@ from .agreement import breaks_fact, broken_by_itself, keeps_assumptions, relatio
 from .combined import never_fired, order_of_arrivals, routes_taken, stopped_scopes, told_routes
 from .explained import explained
 from .report.content import Run, Violation
+from .report.stored_table import row_words, stored_tables
 from .situations import SITUATIONS, told_unmet, told_untaken
 from .trace_file import installed_version
 from .verdict import Result, Trace, Verdict
@@ -68,7 +69,7 @@ def summary(run: "CheckRun", world: World) -> Run:
         ahead = run.configuration.scope().look_ahead.high > 0
         vacuous += told_untaken(world, run.situations, look_ahead=ahead)
         not_reached += [*_never_fired(run), *told_unmet(world, run.situations)]
-    return Run(
+    made = Run(
         title=run.configuration.title(),
         results=tuple(run.results),
         violations=tuple(_violations(run)),
@@ -81,6 +82,11 @@ def summary(run: "CheckRun", world: World) -> Run:
         out=str(run.folder),
         interrupted=run.interrupted,
     )
+    if made.status != 0 or world.rules.guard is not None or set(run.engines) != set(ENGINES):
+        return made
+    # A green run says what its guard is worth beside the others, and what it rests on.
+    row = row_words(world.guard.name)
+    return replace(made, tables=stored_tables(), notes=(row,) if row else ())
 
 
 def _budgets(run: "CheckRun") -> str:

@@ -31,6 +31,7 @@ from .proof.theorem import ProofReport, prove
 from .proof.weakest import threshold_facts
 from .properties import scheduler_properties
 from .report import EXIT_WORDS, DataTable, Reporter
+from .report.proof_strip import strips_table
 from .table_run import TABLE_SETUPS
 from .trace_file import write_trace
 from .verdict import Trace, Verdict, exit_status
@@ -257,6 +258,9 @@ def _reached(world: World, report: ProofReport, reporter: Reporter) -> None:
                 rows=tuple((each.obligation, each.label, each.words()) for each in labels),
             )
         )
+    drawn = strips_table(report)
+    if drawn is not None:
+        reporter.table(drawn)
 
 
 def _counterexample(folder: Path, configuration: Configuration, terms: Terms, reporter: Reporter) -> Verdict:

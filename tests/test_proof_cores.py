@@ -8,7 +8,7 @@ from outlives.invariants.proof.cores import GUARD, cores
 from outlives.invariants.proof.lemmas import LEMMAS
 from outlives.invariants.proof.life import Terms
 from outlives.invariants.proof.theorem import prove
-from outlives.invariants.report.proof_strip import induction_strips
+from outlives.invariants.report.proof_strip import induction_strips, strips_table
 from outlives.model.lifetime import guard_named
 
 CONFIRMED = Terms(guard=guard_named("confirmed"))
@@ -81,3 +81,17 @@ def test_the_state_alone_at_the_goal():
     (strip,) = induction_strips(report, goal)
     assert [window.missed for window in strip.windows] == [(0,)]
     assert strip.plain()["windows"][0]["missed"] == [0]
+
+
+def test_states_that_break_an_obligation_are_drawn_in_every_report():
+    """The optimistic guard where readers may begin anywhere: the state before the output and the one after it, in which
+    the item is let go past what is confirmed."""
+    report = prove(Terms(guard=guard_named("optimistic-at-output")), LEMMAS)
+    table = strips_table(report)
+    assert table is not None
+    assert table.columns[2] == "tokens"
+    before, after = table.rows[:2]
+    assert before[0] in {each.name for each in report.failed}
+    assert (before[1], after[0], after[1]) == ("before", "", "after")
+    assert len(before[2]) == len(after[2])
+    assert strips_table(prove(CONFIRMED, LEMMAS)) is None

@@ -11,13 +11,18 @@ from outlives.model.lifetime import confirmed
 from outlives.model.setup import key_name, request_name
 from outlives.model.state import RUNNING, WAITING
 
+from .content import DataTable
 from .strip import Strip, StripItem, Window
+from .strip_text import marks_words, scale_of, strip_legend, strip_line
 
 if TYPE_CHECKING:  # the solver takes long to load, and most reports have no proof
     from ..proof.life import Life, Terms
     from ..proof.theorem import Obligation, ProofReport
 
-__all__ = ["induction_strips", "strip_of_life"]
+__all__ = ["induction_strips", "strip_of_life", "strips_table"]
+
+_SHOWN = 8
+"""Obligations whose states are drawn; the others are in `--json`."""
 
 
 def induction_strips(report: "ProofReport", obligation: "Obligation") -> tuple[Strip, ...]:
@@ -41,6 +46,30 @@ def induction_strips(report: "ProofReport", obligation: "Obligation") -> tuple[S
     if isinstance(after, Refusal):
         return (first,)
     return first, strip_of_life(report.terms, after, 1, before)
+
+
+def strips_table(report: "ProofReport") -> DataTable | None:
+    """The states that break obligations, drawn before and after the transition; None where the solver has none."""
+    drawn = [(each.name, strips) for each in report.failed if (strips := induction_strips(report, each))]
+    if not drawn:
+        return None
+    shown = drawn[:_SHOWN]
+    scale = scale_of(strip for _, strips in shown for strip in strips)
+    rows = []
+    for name, strips in shown:
+        for place, strip in enumerate(strips):
+            when = ("before", "after")[place] if len(strips) > 1 else "state"
+            line = strip_line(strip, scale, ascii_only=True)
+            rows.append((name if place == 0 else "", when, line, marks_words(strip)))
+    more = f"; {len(drawn) - _SHOWN} further ones are in --json" if len(drawn) > _SHOWN else ""
+    legend = strip_legend([strip for _, strips in shown for strip in strips], ascii_only=True)
+    return DataTable(
+        name="induction-strips",
+        title="These states, as tokens of the request: before the transition and after it",
+        columns=("obligation", "", "tokens", "the step in flight, and what became of the item"),
+        rows=tuple(rows),
+        legend=(f"{legend}{more}",),
+    )
 
 
 def strip_of_life(terms: "Terms", life: "Life", step: int, before: "Life | None" = None) -> Strip:
