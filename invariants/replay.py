@@ -341,7 +341,10 @@ def _shrink_record(told: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name in ("found_length", "final_length"):
         if type(told.get(name)) is int:
             yield name, told[name]
-    for name in ("found_numbers", "final_numbers", "found_actions"):
+    counts = told.get("found_actions")
+    if isinstance(counts, dict) and all(type(times) is int for times in counts.values()):
+        yield "found_actions", counts
+    for name in ("found_numbers", "final_numbers"):
         numbers = told.get(name)
         if isinstance(numbers, dict) and all(type(value) in (int, str) for value in numbers.values()):
             yield name, numbers

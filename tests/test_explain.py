@@ -273,3 +273,18 @@ def test_every_command_prints_documents(tmp_path: Path, capsys: pytest.CaptureFi
     proof = capsys.readouterr().out
     assert 'name="GATHER-AFTER-FREE' in proof
     assert "<failure" not in proof
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"found_length": 9, "final_length": 8, "found_actions": {"accept": "often"}},
+        {"found_length": 9, "final_length": 8, "found_actions": {"accept": [1]}, "found_numbers": {"slots": [1]}},
+        {"found_length": "nine", "final_length": 8, "found_actions": 7},
+        {"fair_from": "soon", "found_length": None},
+    ],
+)
+def test_a_shrink_record_that_is_none_is_left_out(record: dict[str, Any], tmp_path: Path) -> None:
+    run = explain_file(edited(tmp_path, ROLL_BACK, lambda root: root["#meta"].update(shrink=record)))
+    assert run.status == 1
+    assert "accept" not in only(run).shrink_words()
