@@ -36,13 +36,11 @@ def explained(
     engine: str,
     replay: str = "",
     files: Sequence[str] = (),
-    properties: Sequence[Property[Any]] | None = None,
 ) -> Violation:
     """Everything about a trace of our model. Raises what a user's own rules raise."""
     world = configuration.world()
-    judged = configuration.judged(world) if properties is None else properties
     violation = explain(trace, world=world, engine=engine, replay=replay, files=files)
-    return replace(violation, analysis=analysis_of(trace, world, judged))
+    return replace(violation, analysis=analysis_of(trace, world, configuration.judged(world)))
 
 
 def analysis_of(trace: Trace, world: World, judged: Sequence[Property[Any]]) -> Analysis:
@@ -106,10 +104,7 @@ def replay_violation(done: Replay, name: str) -> Violation:
     assert configuration is not None  # a file that names a model of ours
     recorded = done.recorded
     command = configuration.replay_command(Path(name))
-    properties = configuration.judged(configuration.world())
-    violation = explained(
-        done.trace, configuration, engine="replay", replay=command, files=(name,), properties=properties
-    )
+    violation = explained(done.trace, configuration, engine="replay", replay=command, files=(name,))
     notes = [] if done.divergence is None else [_capital(str(done.divergence))]
     others = [each for each in done.violations if each.property != done.trace.property]
     notes += [f"Also violated: {each.property} at step {each.step}: {each.why}" for each in others]

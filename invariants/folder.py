@@ -1,11 +1,14 @@
-"""The folder of one run: made before work starts, numbered, never overwritten."""
+"""The folder of one run: made before work starts, numbered, never overwritten; and files that appear whole."""
 
 import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from outlives.model.errors import Unwritable
 
-__all__ = ["DEFAULT_OUT", "make_folder", "new_folder"]
+__all__ = ["DEFAULT_OUT", "appear_whole", "make_folder", "new_folder"]
 
 DEFAULT_OUT = Path(".outlives")
 
@@ -41,6 +44,20 @@ def new_folder(folder: Path, option: str) -> Path:
     except (OSError, ValueError) as error:
         raise _unwritable(folder, option, error) from error
     return _writable(folder, option)
+
+
+def appear_whole(path: Path, content: bytes, *, appear: Callable[[str, Path], object] = os.replace) -> None:
+    """Write the file beside its place and let it `appear` there, readable for all, in one step: whole or not at all.
+    Raises what the file system raises."""
+    handle, partial = tempfile.mkstemp(prefix=".", suffix=".partial", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.chmod(partial, 0o644)
+        appear(partial, path)
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
 
 
 def _writable(folder: Path, option: str) -> Path:

@@ -11,15 +11,14 @@ good as none: its item is done again.
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from outlives.model.errors import BadUserFile, Contradiction, Unwritable
 
+from .folder import appear_whole
 from .sweep_crew import made_with
 from .sweep_items import Item, canonical
 from .sweep_spec import Spec
@@ -105,15 +104,7 @@ class SweepFolder:
     def _write(self, path: Path, text: str) -> None:
         try:
             path.parent.mkdir(exist_ok=True)
-            handle, partial = tempfile.mkstemp(prefix=".", suffix=".partial", dir=path.parent)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(text.encode("utf-8"))
-                os.chmod(partial, 0o644)
-                os.replace(partial, path)
-            finally:
-                with suppress(FileNotFoundError):
-                    os.unlink(partial)
+            appear_whole(path, text.encode("utf-8"))
         except OSError as error:
             raise Unwritable(f"cannot write {path}: {error.strerror or error}. What is done stays done.") from error
 

@@ -6,9 +6,7 @@ fault from somebody's Python file is loaded only where the user names it again.
 """
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -24,6 +22,7 @@ from outlives.model.state import State
 from outlives.model.trace import MOST_TEXT, SUFFIX, Recorded, RecordedStep, read_trace, setup_to_plain, trace_text
 
 from .configuration import Configuration
+from .folder import appear_whole
 from .verdict import Trace
 
 __all__ = [
@@ -123,14 +122,7 @@ def write_trace(
     except (OSError, ValueError) as error:
         raise Unwritable(f"cannot make the folder {target.parent}: {_reason(error)}.") from error
     try:
-        handle, partial = tempfile.mkstemp(prefix=".trace-", suffix=".partial", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            _appear(Path(partial), target)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(partial)
+        appear_whole(target, content, appear=_unless_there)
     except FileExistsError:
         raise Unwritable(f"{target} exists already; traces are never overwritten. Name another --out.") from None
     except (OSError, ValueError) as error:
@@ -146,15 +138,7 @@ def rewrite_meta(path: Path, more: Mapping[str, Any]) -> None:
     recorded = read_trace(path)
     root = {**recorded.root, "#meta": {**recorded.meta, **_json_value(more)}}
     try:
-        handle, partial = tempfile.mkstemp(prefix=".trace-", suffix=".partial", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(itf_text(root).encode("ascii"))
-            os.chmod(partial, 0o644)
-            os.replace(partial, path)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(partial)
+        appear_whole(path, itf_text(root).encode("ascii"))
     except (OSError, ValueError) as error:
         raise Unwritable(f"cannot write the trace to {path}: {_reason(error)}.") from error
 
@@ -163,9 +147,8 @@ def _reason(error: Exception) -> str:
     return getattr(error, "strerror", None) or str(error)
 
 
-def _appear(partial: Path, target: Path) -> None:
+def _unless_there(partial: str, target: Path) -> None:
     """Give the finished file its name, unless something has it: a link does both in one step."""
-    os.chmod(partial, 0o644)
     try:
         os.link(partial, target)
     except FileExistsError:

@@ -301,6 +301,17 @@ class Run:
         """What the exit status says of this run."""
         return KNOWN_WORDS if self.status == 0 and self.known else EXIT_WORDS[self.status]
 
+    def paired(self) -> tuple[tuple[tuple[Result, Violation | None], ...], tuple[Violation, ...]]:
+        """Each row with the violation that it found, and the violations of no row: traces explained on their own."""
+        left = list(self.violations)
+        rows = []
+        for row in self.results:
+            own = next((each for each in left if (each.property, each.engine) == (row.property, row.engine)), None)
+            if own is not None:
+                left.remove(own)
+            rows.append((row, own))
+        return tuple(rows), tuple(left)
+
     @property
     def all_not_covered(self) -> tuple[str, ...]:
         """Each once, in the order of their first mention."""

@@ -63,14 +63,10 @@ def junit(run: Run) -> str:
 
 
 def _cases(run: Run) -> Iterator[_Case]:
-    left = list(run.violations)
-    for result in run.results:
-        own = (each for each in left if (each.property, each.engine) == (result.property, result.engine))
-        violation = next(own, None)
-        if violation is not None:
-            left.remove(violation)
-        yield _row(result, violation)
-    for violation in left:  # of a trace that is explained on its own
+    rows, alone = run.paired()
+    for result, own in rows:
+        yield _row(result, own)
+    for violation in alone:
         kind, message = ("", "") if violation.outcome == "passes" else ("failure", violation.story.headline)
         yield _Case(kind, _class(violation.engine), violation.property, message, _told(violation) if kind else "")
     for route in run.vacuous:

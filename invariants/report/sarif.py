@@ -114,13 +114,10 @@ def _rule(name: str) -> _Json:
 
 
 def _results(run: Run, rules: _Rules, most: int) -> Iterator[_Json]:
-    left = list(run.violations)
-    for row in run.results:
-        own = (each for each in left if (each.property, each.engine) == (row.property, row.engine))
-        violation = next(own, None)
-        if violation is not None:
-            left.remove(violation)
-            result = _violated(run, violation, rules, most)
+    rows, alone = run.paired()
+    for row, own in rows:
+        if own is not None:
+            result = _violated(run, own, rules, most)
         elif row.verdict in _LEVELS:
             result = _of_row(run, row, rules)
         else:
@@ -129,7 +126,7 @@ def _results(run: Run, rules: _Rules, most: int) -> Iterator[_Json]:
             justified = f"known: {shown(row.known, _LONGEST)}"
             result["suppressions"] = [{"kind": "external", "status": "accepted", "justification": justified}]
         yield result
-    for violation in left:
+    for violation in alone:
         yield _violated(run, violation, rules, most)
     for route in run.vacuous:
         found = _result(_ROUTE, Verdict.VACUOUS, route, None, rules)
