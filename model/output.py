@@ -58,7 +58,9 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
         return with_request(state, number, request._replace(counters=counters, drop=drop))
     switches = world.switches
     rejected = part.drafts - accepted if part.sampled == 1 else 0
-    discarded = part.sampled == 1 and request.frames > 0 and state.setup.synchronous == 0
+    returned = state.setup.base + accepted if part.sampled == 1 else 0
+    # An output without a token (a diffusion step of which nothing was accepted) is none, and discards nothing.
+    discarded = returned > 0 and request.frames > 0 and state.setup.synchronous == 0
     if discarded and switches.discard_before_rejection == 1:
         rejected = 0
     counters = rules.roll_back(counters, rejected, stale)
@@ -70,7 +72,7 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
     if discarded:
         request = request._replace(frames=request.frames - 1)
     elif part.sampled == 1:
-        tokens = state.setup.base + accepted
+        tokens = returned
         counters = rules.deliver(request.counters, tokens, stale, request.drop, state.setup.asynchronous)
         request = request._replace(counters=counters)
     if world.guard.site == "after-delivery":

@@ -83,6 +83,16 @@ def test_a_chunk_without_an_output_does_not_use_it_up() -> None:
     assert (state.requests[0].frames, state.requests[0].counters.known) == (1, 2)
 
 
+def test_an_output_without_a_token_does_not_use_it_up() -> None:
+    """A diffusion step of which nothing was accepted: the release asks for tokens before it discards (0.24.0)."""
+    model = decoding("0.24.0", diffusion=1)
+    frames = [
+        run(model, *TWO_IN_FLIGHT, PREFIX, *outputs).requests[0].frames
+        for outputs in ((), (ACCEPT,), (ACCEPT, "reject(accepted=0)"), (ACCEPT, ACCEPT))
+    ]
+    assert frames == [1, 1, 1, 0]  # the prompt's output has no token, the next one at most the draft
+
+
 @pytest.mark.parametrize(
     ("profile", "after_each", "left"),
     [("0.13.0", [2, 4], 0), ("0.24.0", [2, 2], 1), ("0.27.0", [2, 2], 0), ("0.33.0", [2, 2], 0)],

@@ -5,7 +5,7 @@ import ctypes
 import os
 import sys
 import time
-from typing import Any
+from typing import Any, ClassVar
 
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
@@ -29,10 +29,14 @@ class Talks(AsyncScheduler):
 
 
 class Odd(AsyncScheduler):
-    """Does something odd once two requests run."""
+    """Does something odd in a pass once a request runs: before any exception that a release may have of its own."""
+
+    first: ClassVar[int] = 0
+    passes: ClassVar[int] = 0
 
     def schedule(self, *rest: Any, **named: Any) -> Any:
-        if len(self.running) > 1:
+        Odd.passes += 1
+        if self.running and Odd.passes > self.first:
             self.odd()
         return super().schedule(*rest, **named)
 
@@ -42,7 +46,7 @@ class Odd(AsyncScheduler):
 
 class Asserts(Odd):
     def odd(self) -> None:
-        assert len(self.running) < 2, "two are too many"
+        assert not self.running, "one is too many"
 
 
 class Exits(Odd):
@@ -67,6 +71,10 @@ class Hangs(Odd):
 
 
 class HangsForGood(Odd):
+    """Late, so that something else is found before."""
+
+    first = 300
+
     def odd(self) -> None:
         while True:
             with contextlib.suppress(BaseException):
@@ -74,6 +82,10 @@ class HangsForGood(Odd):
 
 
 class Crashes(Odd):
+    """Likewise."""
+
+    first = 300
+
     def odd(self) -> None:
         ctypes.string_at(0)
 

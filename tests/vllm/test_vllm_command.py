@@ -118,7 +118,7 @@ def test_what_cannot_be_asked_is_one_sentence(run, more, says):
 @pytest.mark.parametrize(
     ("name", "what", "where"),
     [
-        ("Asserts", "AssertionError: two are too many", "in odd: assert len(self.running) < 2"),
+        ("Asserts", "AssertionError: one is too many", "in odd: assert not self.running"),
         ("Exits", "SystemExit: 0", "in odd: sys.exit(0)"),
         ("Hangs", "Hung: the action did not end within", "in odd: "),
     ],
@@ -131,8 +131,8 @@ def test_what_a_scheduler_of_ones_own_does_is_a_violation_with_its_frame(run, mo
     assert what in violation["why"]
     assert "odd_schedulers.py" in violation["why"]
     assert where in violation["why"]
-    assert [step["action"] for step in violation["steps"]].count("arrive") == 2
-    assert len(violation["steps"]) in (5, 6)  # the initial state, two that arrive, and the passes that admit them
+    assert [step["action"] for step in violation["steps"]].count("arrive") == 1
+    assert len(violation["steps"]) == 4  # the initial state, one that arrives, the pass that admits it, and the next
 
 
 @pytest.mark.parametrize(("name", "what"), [("ExitsAtOnce", "os._exit(0)"), ("Forks", "made a copy of the process")])
@@ -176,7 +176,7 @@ def test_the_configuration_is_made_before_the_class_is_imported(run, release):
         "        super().__init__(vllm_config=vllm_config, **named)\n"
     )
     said = run(*CHECK, "--vllm-config", "mine.py:make", "--scheduler-cls", "late_scheduler.Late").object
-    assert _rows(said)["NO-EXCEPTION"] == "passed"
+    assert not any("late_scheduler" in each["why"] for each in said["violations"])
     assert said["subject"]["classes"] == {"asynchronous": "late_scheduler.Late"}
     assert "3" not in run("check", "--subject", "vllm", "--vllm-config", "mine.py:wrong").out
     said = run("check", "--subject", "vllm", "--vllm-config", "mine.py:wrong")

@@ -165,13 +165,15 @@ def test_several_stages_without_promises_schedule_less_than_nothing(release):
 
 @pytest.mark.parametrize("mode", ["synchronous", "diffusion", "encoder_decoder"])
 def test_modes_conform(pair, release, mode):
-    numbers = {**NUMBERS, "requests": (1, 1), "drafts": (0, 3)}
+    if mode == "diffusion" and release.version == "0.19.1":
+        pytest.skip("its profile has none")
+    numbers = {**NUMBERS, "requests": (1, 3), "drafts": (0, 3)}
     if mode == "synchronous" and release.version in SEVERAL_STAGES:
         numbers["depth"] = (1, 1)
-    rare = ("reset-prefix-cache", "reset-encoder-cache", "kv-load-failure", "sessions")
-    configuration = Configuration(profile=release.profile, numbers=numbers, without=rare, **{mode: True})
-    record = conform(pair(configuration), 2_000, seed=3)
+    configuration = Configuration(profile=release.profile, policy="priority", numbers=numbers, **{mode: True})
+    record = conform(pair(configuration), STEPS, seed=3)
     assert record.differs == (), [str(step.action) for step in record.trace.steps]
+    assert record.fired["reset_prefix_cache"] >= 20
 
 
 PLANTED = ("filter_readded", "isolate_stale", "last_occurrence", "drop_at_failed_admission", "cut_look_ahead")
