@@ -184,6 +184,8 @@ def test_a_profile_that_is_wrong_in_one_switch_differs(pair, release, switch):
     """What keeps the comparison honest: each of these is noticed, and the trace is short."""
     configuration = Configuration(profile=release.profile, numbers=MANY)
     world = configuration.world()
+    if switch == "last_occurrence" and world.switches.item_references == 0:
+        pytest.skip("references are by key in this release: all occurrences go at once, whatever the switch says")
     wrong = replace(world, switches=replace(world.switches, **{switch: 1 - getattr(world.switches, switch)}))
     record = conform(pair(configuration, wrong), 20_000, seed=4)
     assert record.differs
