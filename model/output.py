@@ -78,14 +78,16 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
     if world.guard.site == "after-delivery":
         book, request = ask_guard(world, state, book, request, number)
     if part.sampled == 1 and not discarded:
-        request = _delivered(world, state, request, tokens, stale, limit)
+        request = _delivered(world, state, request, number, tokens, stale, limit)
     state = with_request(state._replace(book=book), number, request)
     if request.counters.known >= limit and part.sampled == 1 and not discarded:
         return stop(world, state, number)
     return state
 
 
-def _delivered(world: World, state: State, request: Request, tokens: int, stale: int, limit: int) -> Request:
+def _delivered(
+    world: World, state: State, request: Request, number: int, tokens: int, stale: int, limit: int
+) -> Request:
     """The sampled and accepted tokens have joined the known ones; what lies past the stop is cut off."""
     rules, setup = world.rules, state.setup
     counters = request.counters
@@ -94,8 +96,15 @@ def _delivered(world: World, state: State, request: Request, tokens: int, stale:
         counters = rules.trim(counters, cut, stale, world.switches.trim_computed, setup.asynchronous)
     request = request._replace(counters=counters)
     if setup.synchronous == 1 and request.status == RUNNING and stale == 0:
-        request = request._replace(decoding=1, drafts=most_drafts(world, setup))
+        chunk = _dispatched_as_chunk(state, number)
+        request = request._replace(decoding=1 - chunk, drafts=0 if chunk == 1 else most_drafts(world, setup))
     return request
+
+
+def _dispatched_as_chunk(state: State, number: int) -> int:
+    """1: the last step in flight of the request is a chunk of its prompt, as after a failed KV load: no drafts then."""
+    parts = [part for step in state.steps for part in step.parts if part.request == number]
+    return 1 - parts[-1].sampled if parts else 0
 
 
 def stop(world: World, state: State, number: int) -> State:

@@ -45,6 +45,16 @@ def test_of_two_stages_a_prompt_fills_both_and_a_decode_step_only_one(profile: s
     assert refusal(model, decoding, SCHEDULE) == "nothing-scheduled"
 
 
+def test_an_output_that_meets_a_chunk_computed_again_brings_no_drafts() -> None:
+    """The KV blocks that were found fail to load while the prompt's last step is in flight: it begins anew."""
+    numbers = setup([(0, 1)], 3, outputs=2, slots=1, budget=1, drafts=1, depth=2, synchronous=1, left_out=())
+    model = fixed("0.33.0", numbers)
+    begin = (ARRIVE, "resume(request=r0,kept=1)", SCHEDULE, "fail_kv_load(request=r0,valid=0)", SCHEDULE)
+    assert [part.sampled for step in run(model, *begin).steps for part in step.parts] == [1, 0]
+    request = run(model, *begin, ACCEPT).requests[0]
+    assert (request.drafts, request.decoding) == (0, 0)
+
+
 def test_the_guard_counts_what_is_not_known_to_be_right_yet() -> None:
     """Without promises confirmed is computed: an item of the prompt goes with the output of its last chunk."""
     model = synchronous("0.33.0", stages=2, budget=2)

@@ -347,7 +347,7 @@ class VllmSubject:
         drafts = [[-1] * self.setup.drafts for _ in numbers]
         make = self.release.classes["DraftTokenIds"]
         self.scheduler.update_draft_token_ids(make([request_name(number) for number in numbers], drafts))
-        self.ledger.decoding.update(numbers)
+        self.ledger.decoding.update(number for number in numbers if not self.requests[number].is_prefill_chunk)
 
 
 _HANDLERS: Mapping[str, Callable[[VllmSubject, Action], Refusal | None]] = {

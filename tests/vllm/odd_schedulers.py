@@ -73,7 +73,7 @@ class Hangs(Odd):
 class HangsForGood(Odd):
     """Late, so that something else is found before."""
 
-    first = 300
+    first = 900
 
     def odd(self) -> None:
         while True:
@@ -84,7 +84,7 @@ class HangsForGood(Odd):
 class Crashes(Odd):
     """Likewise."""
 
-    first = 300
+    first = 900
 
     def odd(self) -> None:
         ctypes.string_at(0)
