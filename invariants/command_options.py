@@ -6,12 +6,13 @@ Belongs here: what several commands read of their options. The parser is in `com
 
 import argparse
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from outlives.model.errors import Contradiction, OutOfRange, UnknownName, Unwritable
 
-__all__ = ["NUMBER_OPTIONS", "formats_of", "given_of", "option_names", "out_folder"]
+__all__ = ["NUMBER_OPTIONS", "checked_formats", "formats_of", "given_of", "option_names", "out_folder"]
 
 NUMBER_OPTIONS = (
     "requests",
@@ -33,18 +34,23 @@ TERMINAL = "terminal"
 def formats_of(options: argparse.Namespace) -> tuple[str, ...]:
     """The formats that were asked for; none: the terminal's. Raises `UnknownName`, and `Contradiction` where they
     cannot all go where they would."""
+    names = checked_formats(getattr(options, "format", None) or ())
+    if names and options.json:
+        raise Contradiction("--json and --format contradict: each decides what is printed. Drop one of them.")
+    if len(names) > 1 and not options.out_typed:
+        raise Contradiction(f"--format {names[0]} and {names[1]} cannot both be printed: give --out DIR for files.")
+    return names
+
+
+def checked_formats(given: Iterable[str]) -> tuple[str, ...]:
+    """These formats, each once, without the terminal's. Raises `UnknownName`."""
     from .report.writers import WRITERS
 
-    names = tuple(dict.fromkeys(getattr(options, "format", None) or ()))
+    names = tuple(dict.fromkeys(given))
     for name in names:
         if name not in (*WRITERS, TERMINAL):
             raise UnknownName("format", name, (TERMINAL, *WRITERS))
-    names = tuple(name for name in names if name != TERMINAL)
-    if names and options.json:
-        raise Contradiction("--json and --format contradict: each decides what is printed. Drop one of them.")
-    if len(names) > 1 and options.out is None:
-        raise Contradiction(f"--format {names[0]} and {names[1]} cannot both be printed: give --out DIR for files.")
-    return names
+    return tuple(name for name in names if name != TERMINAL)
 
 
 def given_of(options: argparse.Namespace) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from outlives.model.errors import (
     Unwritable,
 )
 
-from .command_options import formats_of, given_of, option_names, out_folder
+from .command_options import checked_formats, formats_of, given_of, option_names, out_folder
 from .configuration import Configuration
 from .project_options import layers_of
 from .properties import OF_SUBJECTS
@@ -54,8 +54,12 @@ def run_command(options: argparse.Namespace) -> int:
 
 
 def _reporter(options: argparse.Namespace) -> Reporter:
-    """Who shows the answer: the terminal, `--json`, one document, or documents in files beside one of them."""
+    """Who shows the answer: the terminal, `--json`, one document, or documents in files beside one of them. A project's
+    `formats` are files, wherever its `out` is; `--format` prints unless `--out` is typed."""
     formats = formats_of(options)
+    filed = options.out_typed
+    if not formats and getattr(options, "formats", None):
+        formats, filed = checked_formats(options.formats), True
     usual = reporter_for(as_json=options.json, ascii_only=options.ascii)
     if not formats or (options.command == "explain" and (options.open or options.out is not None)):
         return usual
@@ -63,7 +67,7 @@ def _reporter(options: argparse.Namespace) -> Reporter:
     from .report.documents import DocumentReporter, FilingReporter
 
     title = f"outlives {options.command}"
-    if options.out is None:
+    if not filed:
         return DocumentReporter(sys.stdout, sys.stderr, formats[0], title)
     user = {name: getattr(options, name, None) for name in ("profile", "fault")}
     named = {name: value for name, value in user.items() if value is not None and ".py:" in value}

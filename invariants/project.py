@@ -17,6 +17,7 @@ __all__ = ["KEYS", "BadProject", "Key", "Project", "find_project", "read_project
 SECTION = "tool.outlives"
 _SUBJECT = frozenset({"check", "explore", "prove"})
 _SAMPLED = frozenset({"check", "explore"})
+_WORKED = _SAMPLED | {"table", "faults", "sweep"}
 
 
 class BadProject(OutlivesError):
@@ -50,15 +51,18 @@ KEYS: Mapping[str, Key] = {
     "property": Key(kind="texts", phrase="the properties", commands=_SAMPLED),
     "settings": Key(kind="text", phrase="how hard the machine tries", commands=frozenset({"check"})),
     "cases": Key(kind="whole", phrase="runs of the machine", commands=frozenset({"check"})),
-    "seed": Key(kind="whole", phrase="the seed", commands=_SUBJECT | {"conform"}),
+    "seed": Key(kind="whole", phrase="the seed", commands=_SUBJECT | {"conform", "faults"}),
     "known": Key(kind="text", phrase="known findings", commands=frozenset({"check"}), path="path"),
-    "workers": Key(kind="whole", phrase="processes", commands=_SAMPLED | {"table"}),
-    "out": Key(kind="text", phrase="the folder of runs", commands=_SUBJECT | {"conform", "table"}, path="path"),
+    "workers": Key(kind="whole", phrase="processes", commands=_WORKED),
+    "executor": Key(kind="text", phrase="who does the items of a sweep", commands=frozenset({"sweep"})),
+    "out": Key(kind="text", phrase="the folder of runs", commands=_SUBJECT | _WORKED | {"conform"}, path="path"),
+    "formats": Key(
+        kind="texts", phrase="formats of reports, filed", commands=_SAMPLED | {"conform", "sweep"}
+    ),
     "database": Key(kind="text", phrase="Hypothesis's examples", commands=frozenset({"check"}), path="path"),
     "artifacts": Key(kind="text", phrase="OWNER/REPOSITORY of shared examples", commands=frozenset({"check"})),
     "observe": Key(kind="text", phrase="the folder of observations", commands=frozenset({"check"}), path="path"),
     "report": Key(kind="text", phrase="the folder of reports (pytest)", path="path"),
-    "formats": Key(kind="texts", phrase="formats of reports (pytest)"),
     "replay": Key(kind="flag", phrase="whether saved counterexamples come first (pytest)"),
     **{
         name: Key(kind="span", phrase="a number of the scope", commands=_SAMPLED)

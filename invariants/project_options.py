@@ -12,8 +12,13 @@ from .project import KEYS, Project, read_project
 
 __all__ = ["filled", "layers_of"]
 
-_ONLY_CHECK = ("database", "artifacts", "observe")
-"""Keys without an option of their own."""
+_LAYERS = ("database", "artifacts", "observe")
+_WITHOUT_OPTION = (*_LAYERS, "formats")
+"""Keys without an option of their own. (`--format` prints, unless `--out` is typed too; `formats` is of files.)"""
+
+
+_PROCESSES = "processes"
+"""As in `sweep_crew`, which is heavy to import."""
 
 
 class _NotGiven:
@@ -32,6 +37,7 @@ def filled(parser: argparse.ArgumentParser, given: Sequence[str]) -> tuple[argpa
                 action.default = _NotGiven(action.default)
     options = parser.parse_args(given)
     silent = {name for name, value in vars(options).items() if isinstance(value, _NotGiven) or value is None}
+    options.out_typed = "out" in vars(options) and "out" not in silent
     for name, value in list(vars(options).items()):
         if isinstance(value, _NotGiven):
             setattr(options, name, value.default)
@@ -39,15 +45,23 @@ def filled(parser: argparse.ArgumentParser, given: Sequence[str]) -> tuple[argpa
     used: dict[str, Any] = {}
     for key, value in project.of(options.command):
         name = key.replace("-", "_")
-        if key in _ONLY_CHECK or (name in silent and not _beside(key, options, silent)):
+        if key in _WITHOUT_OPTION or (name in silent and not _beside(key, options, silent, project)):
             setattr(options, name, _as_option(key, value))
             used[key] = value
     return options, project, used
 
 
-def _beside(key: str, options: argparse.Namespace, silent: set[str]) -> bool:
+def _beside(key: str, options: argparse.Namespace, silent: set[str], project: Project) -> bool:
     """Whether what is typed leaves no room for a key: a scenario has its own numbers, files are judged as they are, a
-    real scheduler has one engine."""
+    real scheduler has one engine, a sweep that goes on has its folder, and a cluster has its own workers."""
+    if options.command == "sweep":
+        cluster = options.executor or ("workers" in silent and project.values.get("executor")) or _PROCESSES
+        taken = {
+            "out": options.resume is not None,
+            "executor": "workers" not in silent,
+            "workers": cluster != _PROCESSES,
+        }
+        return taken[key]
     if getattr(options, "source", None):
         return key not in ("out",)
     if KEYS[key].kind == "span":
@@ -69,7 +83,7 @@ def layers_of(options: argparse.Namespace) -> Mapping[str, Any]:
     from .machine_database import check_layers
 
     fields: dict[str, Any] = {}
-    for name in _ONLY_CHECK:
+    for name in _LAYERS:
         value = getattr(options, name, None)
         if value is not None:
             check_layers(name, value)

@@ -1,5 +1,6 @@
 """`[tool.outlives]` of the nearest pyproject.toml: what the command takes, who wins, and how mistakes are told."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from outlives.invariants.command import _parser
 from outlives.invariants.machine_database import layered_database
 from outlives.invariants.machine_settings import MACHINE_PROFILES, register_profiles
 from outlives.invariants.project import KEYS, read_project
-from outlives.invariants.project_options import filled
+from outlives.invariants.project_options import _WITHOUT_OPTION, filled
 
 
 @pytest.fixture
@@ -110,6 +111,95 @@ def test_a_run_takes_its_question_from_the_file(run: Run, tmp_path: Path) -> Non
     assert (tmp_path / "runs" / "check-0001").is_dir()
 
 
+def test_reports_of_the_project_are_filed_and_the_text_is_still_printed(run: Run, tmp_path: Path) -> None:
+    text = '[tool.outlives]\nformats = ["junit", "markdown"]\nout = "runs"\nscenario = "gap-one"\n'
+    text += 'engine = "exhaustive"\n'
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    said = run("check")
+    assert said.out.startswith("profile repaired, ")
+    assert {path.name for path in (tmp_path / "runs/check-0001").iterdir()} == {"report.xml", "report.md"}
+    assert run("check", "--json").object["exit_status"] == 0
+    assert len(list((tmp_path / "runs/check-0002").iterdir())) == 2
+
+
+def test_a_format_that_is_typed_is_printed_wherever_the_projects_folder_is(run: Run, tmp_path: Path) -> None:
+    text = '[tool.outlives]\nformats = "junit"\nout = "runs"\nscenario = "gap-one"\nengine = "exhaustive"\n'
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert run("check", "--format", "markdown").out.startswith("#")
+    assert not list((tmp_path / "runs/check-0001").iterdir())
+    run("check", "--format", "markdown", "--out", "there")
+    assert [path.name for path in (tmp_path / "there/check-0001").iterdir()] == ["report.md"]
+
+
+# --- sweeps -----------------------------------------------------------------------------------------------------------
+
+SWEPT = """
+[tool.outlives]
+out = "runs"
+formats = "markdown"
+workers = 1
+profile = "0.24.0"
+settings = "nightly"
+"""
+
+
+def test_a_sweep_takes_who_works_and_where_files_go_and_not_what_is_asked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(SWEPT, encoding="utf-8")
+    (tmp_path / "s.toml").write_text("scopes = ['last-chunk']\n", encoding="utf-8")
+    taken = options_of("sweep s.toml")
+    assert (taken["out"], taken["workers"], taken["executor"]) == ("runs", 1, None)
+    said = run("sweep", "s.toml")
+    assert said.status == 0
+    assert "repaired" in said.out
+    assert "0.24.0" not in said.out, "what is asked stands in the specification"
+    folder = tmp_path / "runs/sweep-0001"
+    assert "repaired" in (folder / "report.md").read_text(encoding="utf-8")
+    assert options_of(f"sweep --resume {folder}")["out"] is None
+
+
+CLUSTER = '[tool.outlives]\nexecutor = "dask:tcp://127.0.0.1:1"\nworkers = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("typed", "executor", "workers"),
+    [
+        ("", "dask:tcp://127.0.0.1:1", None),
+        ("--workers 3", None, 3),
+        ("--executor processes", "processes", 2),
+        ("--executor dask:tcp://there:2", "dask:tcp://there:2", None),
+    ],
+)
+def test_a_cluster_of_the_project_has_its_own_workers(
+    run: Run, tmp_path: Path, typed: str, executor: str | None, workers: int | None
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(CLUSTER, encoding="utf-8")
+    taken = options_of(f"sweep s.toml {typed}")
+    assert (taken["executor"], taken["workers"]) == (executor, workers)
+    assert options_of("check")["workers"] == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ('executor = "threads"', "[tool.outlives], executor: unknown executor 'threads'. Known: processes, dask:ADDR"),
+        ('executor = "dask:"', "[tool.outlives], executor: --executor dask:"),
+        ("executor = 2", "[tool.outlives], executor is 2; it must be a text."),
+        ('formats = "pdf"', "[tool.outlives], formats: unknown format 'pdf'. Known: terminal, "),
+        ("workers = -1", "[tool.outlives], workers: --workers is -1"),
+        ("specs = 1", "[tool.outlives]: unknown key 'specs'. Known: "),
+    ],
+)
+def test_a_mistake_of_the_projects_is_told_to_who_sweeps(run: Run, tmp_path: Path, line: str, sentence: str) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"[tool.outlives]\n{line}\n", encoding="utf-8")
+    (tmp_path / "s.toml").write_text("scopes = ['last-chunk']\n", encoding="utf-8")
+    said = run("sweep", "s.toml")
+    assert (said.status, said.out) == (2, "")
+    assert sentence in said.err
+    assert said.err.startswith(f"outlives: {tmp_path / 'pyproject.toml'}, ")
+    assert len(said.err.splitlines()) == 1
+    assert not (tmp_path / ".outlives").exists()
+
+
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 MISTAKES = (
@@ -161,12 +251,23 @@ def test_a_file_of_others_is_no_business_of_ours(run: Run, tmp_path: Path) -> No
     assert read_project(tmp_path).values == {}
 
 
+def test_the_page_shows_keys_that_there_are(run: Run, tmp_path: Path) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs/ci.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```toml\n(\[tool\.outlives\]\n.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "pyproject.toml").write_text(shown, encoding="utf-8")
+    assert read_project(tmp_path).values
+    (comment,) = re.findall(r"# (requests, turns.*), \.\.\.\n", shown)
+    assert set(comment.split(", ")) <= set(KEYS)
+
+
 def test_every_key_has_an_option_or_is_the_plugins() -> None:
     from outlives.invariants.pytest_options import OPTIONS
 
     plugins = {name for name, *_ in OPTIONS} | {"replay"}
-    check = set(vars(_parser().parse_args(["check"])))
-    assert {name for name in KEYS if name.replace("-", "_") not in check} <= plugins
+    for name, key in KEYS.items():
+        for command in key.commands:
+            assert name.replace("-", "_") in vars(_parser().parse_args([command])) or name in _WITHOUT_OPTION
+        assert key.commands or name in plugins
 
 
 # --- Hypothesis -------------------------------------------------------------------------------------------------------
