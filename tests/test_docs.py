@@ -1,5 +1,6 @@
 """The pages: links resolve, lists are those of the code, commands exist, and what is shown is what is printed."""
 
+import argparse
 import re
 import shlex
 import sys
@@ -90,10 +91,59 @@ def _without_output(page: Path) -> str:
     return re.sub(r"```text\n.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+def _prose(page: Path) -> str:
+    """The page without its blocks of code, where nothing is a link or a heading."""
+    return re.sub(r"^( *)```.*?^\1```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(page: Path) -> set[str]:
+    """What a link may name after `#`, as GitHub makes it of headings: a second one of the same words gets a number."""
+    found: dict[str, int] = {}
+    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", _prose(page), re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        found[slug] = found.get(slug, -1) + 1
+    return {f"{slug}-{number}" if number else slug for slug, last in found.items() for number in range(last + 1)}
+
+
+def _broken(page: Path) -> list[str]:
+    """The links that lead nowhere. Addresses of the network are not asked: a test must not hang on them."""
+    broken = []
+    text = re.sub(r"`[^`\n]+`(?!\])", "", _prose(page))
+    for target in re.findall(r"\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)|^\[[^]]+\]: *(\S+)", text, re.MULTILINE):
+        where, _, anchor = "".join(target).partition("#")
+        if "://" in where or where.startswith("mailto:"):
+            continue
+        there = (page.parent / where).resolve() if where else page
+        if not there.exists() or (there.suffix == ".md" and anchor and anchor not in _anchors(there)):
+            broken.append("".join(target))
+    return broken
+
+
 @pytest.mark.parametrize("page", PAGES, ids=names)
 def test_links_resolve(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]+)?\)", page.read_text(encoding="utf-8")):
-        assert "://" in target or (page.parent / target).resolve().exists(), target
+    assert _broken(page) == []
+
+
+def test_links_are_found_and_what_leads_nowhere_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "other.md").write_text(
+        "# A `b`, c!\n\n## Twice\n\n## Twice\n\n```sh\n# no heading\n```\n", encoding="utf-8"
+    )
+    good = "[a](other.md) [`b`](other.md#a-b-c) [c](#here) [d](other.md#twice-1) [e](https://example.org/none#x)"
+    bad = ["none.md", "other.md#none", "#nowhere", "other.md#twice-2", "other.md#no-heading", "later.md"]
+    page = tmp_path / "page.md"
+    page.write_text(
+        f"# Here\n\n{good}\n{' '.join(f'[x]({each})' for each in bad[:-1])}\n\n[y]: {bad[-1]}\n\n"
+        "```md\n[in code](nowhere.md)\n```\n`[in code](nowhere.md)`\n",
+        encoding="utf-8",
+    )
+    assert _broken(page) == bad
+
+
+def test_every_page_is_led_to() -> None:
+    linked = "".join(_prose(page) for page in PAGES)
+    for page in (ROOT / "docs").glob("*.md"):
+        assert re.search(rf"\((?:docs/)?{page.name}[#)]|`docs/{page.name}`", linked), page.name
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names)
@@ -149,6 +199,20 @@ def test_no_package_registry_is_named(page: Path) -> None:
 def test_exit_statuses_are_those_of_the_code() -> None:
     rows = {int(number) for number in re.findall(r"^\| (\d+) \|", text("ci.md"), re.MULTILINE)}
     assert rows == {2, 130} | set(EXIT_STATUS.values())
+
+
+def test_the_security_page_names_every_option_that_leads_to_code() -> None:
+    commands = next(each.choices for each in _parser()._actions if isinstance(each, argparse._SubParsersAction))
+    leading = {
+        action.option_strings[-1]
+        for command in commands.values()
+        for action in command._actions
+        if action.option_strings and re.search(r"path\.py|module\.Class|executed|dask:|checkpoint", action.help or "")
+    }
+    assert {"--source", "--profile", "--fault", "--executor", "--scheduler-cls", "--vllm-config"} <= leading
+    page = text("security.md")
+    assert {option for option in leading if not re.search(rf"{option}\b", page)} == set()
+    assert "**Traces.** Never." in page
 
 
 # --- the example ------------------------------------------------------------------------------------------------------

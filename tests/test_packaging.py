@@ -103,7 +103,7 @@ def test_the_wheel_holds_the_code_the_licence_and_nothing_else(built: Path) -> N
         f"outlives/{path.relative_to(ROOT)}"
         for room in ("model", "invariants")
         for path in (ROOT / room).rglob("*")
-        if path.suffix == ".py" or path.name == "py.typed"
+        if path.suffix == ".py" or path.name == "py.typed" or (path.parent.name == "assets" and path.is_file())
     }
     assert code == there
     assert any(name.endswith("licenses/LICENSE") for name in names)
@@ -129,8 +129,10 @@ def test_stuck(outlives):
 
 @pytest.mark.outlives(profile="0.24.0", scenario="gap-one", engines="exhaustive")
 def test_fails(): ...
+
+TestStuck = lifetime_machine(Configuration(profile="0.24.0", scenario="gap-one"), settings="quick")
 """
-"""A user's test file: two tests hold, the third one fails."""
+"""A user's test file: two tests hold, two fail by one property each."""
 
 
 def lowest() -> list[str]:
@@ -162,7 +164,22 @@ def test_it_works_where_it_is_installed(built: Path, tmp_path: Path, which: str,
     ran(place / "bin/outlives", "check", "--scenario", "gap-one", "--settings", "quick")
     ran(place / "bin/outlives", "prove")
     (tmp_path / "test_use.py").write_text(USE, encoding="utf-8")
-    told = ran(place / "bin/pytest", "-p", "no:cacheprovider", status=1)
-    assert "test_use.py::test_fails" in told
-    assert re.search(r"\b2 passed\b", told)
-    assert "VIOLATED PROGRESS" in told
+    page = ["--scenario", "gap-one", "--engine", "exhaustive", "--format", "html"]
+    assert "</html>" in ran(place / "bin/outlives", "check", *page), "the page's own files are installed too"
+
+    def tested() -> set[str]:
+        """The subtests that failed."""
+        told = ran(place / "bin/pytest", "-p", "no:cacheprovider", status=1)
+        assert re.search(r"\b2 passed\b", told)
+        assert "VIOLATED PROGRESS" in told
+        assert {"test_fails", "TestStuck::test_properties"} <= set(re.findall(r"test_use.py::(\S+)", told))
+        return set(re.findall(r"\[((?:saved|PROGRESS|GATHER)[^]\n]*)\]", told))
+
+    apart = {"PROGRESS (exhaustive)", "PROGRESS (machine)"}
+    if which == "highest":
+        assert tested() == apart, "pytest has subtests of its own"
+        return
+    assert tested() == set(), "one failure lists everything"
+    ran(place / "bin/pip", "install", "--quiet", "pytest-subtests", *more)
+    saved = {f"saved {engine}-PROGRESS.itf.json (PROGRESS)" for engine in ("exhaustive", "machine")}
+    assert tested() == apart | saved, "those of pytest-subtests; and what the run before saved is replayed first"
