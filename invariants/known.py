@@ -25,8 +25,8 @@ from .properties import OF_SUBJECTS
 from .report.content import Run
 from .verdict import Trace, Verdict
 
-__all__ = ["EMPTY", "FINDINGS", "FORMAT", "Fingerprint", "Known", "fingerprint_of", "read_known", "settled", "skipping",
-           "write_findings"]  # fmt: skip
+__all__ = ["EMPTY", "FINDINGS", "FORMAT", "Fingerprint", "Known", "fingerprint", "fingerprint_of", "read_known",
+           "settled", "skipping", "write_findings"]  # fmt: skip
 
 FORMAT = 1
 FINDINGS = "findings.json"
@@ -77,10 +77,12 @@ def fingerprint_of(trace: Trace, scenario: str | None = None) -> Fingerprint:
     last = trace.steps[-1]
     fair = "fair_from" in trace.shrink
     action = None if fair else last.action
-    return _fingerprint(trace.property, action, trace.why, trace.steps[0].state, scenario)
+    return fingerprint(trace.property, action, trace.why, trace.steps[0].state, scenario)
 
 
-def _fingerprint(name: str, action: Action | None, why: str, state: Any, scenario: str | None) -> Fingerprint:
+def fingerprint(name: str, action: Action | None, why: str, state: Any, scenario: str | None) -> Fingerprint:
+    """The fingerprint of a property that an action made false (None: nobody acts any more) in a run that has this state
+    in it; `why` is the property's own explanation."""
     words = _FRAME.sub(".py in ", why)
     for pattern, general in _NAMES:
         words = pattern.sub(general, words)
@@ -172,7 +174,7 @@ def _skipping(
             return True
         if prop.kind == "state" and action is not None and not prop.holds(before, None, before):
             return True  # it was false before, and was judged there
-        found = _fingerprint(prop.name, action, prop.explain(before, action, after), before, scenario)
+        found = fingerprint(prop.name, action, prop.explain(before, action, after), before, scenario)
         if found not in known:
             return False
         seen[found] = seen.get(found, 0) + 1

@@ -1,7 +1,8 @@
 """What the plugin does for one test: replay what earlier runs saved, run the engines, and tell each answer apart.
 
 Belongs here: from what a test asks to a `Run`, its subtests, its line in the summary, and its reports. How options are
-read is in `pytest_options`, what pytest calls in `pytest_plugin`. Imported only once a test wants an answer.
+read is in `pytest_options`, what pytest calls in `pytest_plugin`, what earlier runs left in `pytest_saved`. Imported
+only once a test wants an answer.
 """
 
 import os
@@ -15,74 +16,17 @@ from typing import Any
 
 import pytest
 from outlives.model.errors import OutlivesError, UnknownName
-from outlives.model.trace import SUFFIX
 
-from .configuration import Configuration
+from .known import Known, read_known, settled
 from .machine_settings import MachineSettings
 from .pytest_options import DEFAULT_OUT, Asked, asked_of, machine_settings
 from .report.content import Run, Violation
 from .verdict import EXIT_STATUS, Result, Verdict
 
-__all__ = ["Checker", "Row", "Told", "checker_of", "fail_apart", "file_reports", "kept_exit", "rendered", "rows_of",
-           "run_of", "saved_rows", "saved_traces", "slug", "subtests_of"]  # fmt: skip
+__all__ = ["Checker", "Row", "Told", "checker_of", "fail_apart", "file_reports", "kept_exit", "known_of", "rendered",
+           "rows_of", "run_of", "slug", "subtests_of"]  # fmt: skip
 
-_MOST_SAVED = 20
-"""Saved traces that a test replays: the newest of each property and length, so that years of runs cost nothing."""
-_MOST_LOOKED_AT = 500
 Subtests = Callable[[str], AbstractContextManager[Any]]
-
-
-# --- what earlier runs saved ------------------------------------------------------------------------------------------
-
-
-def saved_traces(out: Path, pattern: str = f"**/*{SUFFIX}") -> list[Path]:
-    """Trace files below the folder, newest first, without those that were not shrunk."""
-    try:
-        found = [path for path in out.glob(pattern) if "-unshrunk" not in path.name]
-        found.sort(key=lambda path: (-path.stat().st_mtime_ns, str(path)))
-    except OSError:
-        return []
-    return found[:_MOST_LOOKED_AT]
-
-
-def _fits(meta: Mapping[str, Any], configuration: Configuration) -> bool:
-    """Whether a file is of this scheduler under these assumptions, whatever its numbers and policy."""
-    plain = configuration.plain()
-    routes = meta.get("routes")
-    closed = sorted(routes.get("closed", ())) if isinstance(routes, dict) else None
-    same = ("profile", "guard", "relaxed", "reader", "scenario", "fault", "items_anywhere", "split")
-    return closed == plain["without"] and all(meta.get(name) == plain.get(name) for name in same)
-
-
-def saved_rows(out: Path, configuration: Configuration) -> tuple[list["Row"], int]:
-    """A row for each saved counterexample of this configuration that is violated again, and how many were replayed."""
-    from outlives.model.trace import read_trace
-
-    from .explained import replay_violation
-    from .replay import replay
-
-    own = {name: getattr(configuration, name) for name in ("profile", "fault")}
-    user = {name: value for name, value in own.items() if value is not None and ".py:" in value}
-    rows, replayed, seen = [], 0, set()
-    for path in saved_traces(out):
-        if replayed >= _MOST_SAVED:
-            break
-        try:
-            recorded = read_trace(path)
-            if "subject" in recorded.meta or not _fits(recorded.meta, configuration):
-                continue
-            key = recorded.property_name, tuple(step.action for step in recorded.steps)
-            if key in seen:
-                continue
-            seen.add(key)
-            done = replay(recorded, user)
-        except OutlivesError:
-            continue  # of another model, or no trace: not this test's
-        replayed += 1
-        if done.violations:
-            text = rendered(replay_violation(done, str(path)))
-            rows.append(Row(f"saved {path.name} ({done.trace.property})", f"violated again: {path}\n{text}"))
-    return rows, replayed
 
 
 # --- answers ----------------------------------------------------------------------------------------------------------
@@ -166,10 +110,9 @@ def run_of(asked: Asked, name: str, settings: MachineSettings | None = None) -> 
     """
     from .check import CheckRun, check
     from .folder import make_folder
-    from .known import read_known, settled
     from .run_record import stamped
 
-    known = None if "known" not in asked.values else read_known(asked.values["known"])
+    known = known_of(asked.values)
     folder = make_folder(Path(asked.values.get("out", DEFAULT_OUT)) / "pytest", name)
     work = CheckRun(
         configuration=asked.configuration,
@@ -191,6 +134,11 @@ def run_of(asked: Asked, name: str, settings: MachineSettings | None = None) -> 
     if work.interrupted:
         raise KeyboardInterrupt
     return run
+
+
+def known_of(values: Mapping[str, Any]) -> Known | None:
+    """The known findings that the options name. Raises `BadUserFile`."""
+    return None if "known" not in values else read_known(values["known"])
 
 
 def _nobody(*_: object, **__: object) -> None:
@@ -220,6 +168,8 @@ class Checker:
     """None: a pytest without subtests; then one failure lists all that is wrong."""
     reports: str
     """Folder of reports; empty: none."""
+    before: int | None = None
+    """When this run of pytest began: what was saved earlier is replayed first."""
     told: Told = field(default_factory=Told)
     _run: Run | None = None
     _saved: list[Row] | None = None
@@ -229,11 +179,14 @@ class Checker:
     def saved(self) -> Sequence[Row]:
         """Saved counterexamples of this scheduler that are violated again."""
         if self._saved is None:
+            from .pytest_saved import saved_rows
+
             self._saved = []
             if self.asked.values.get("replay", True):
                 out = Path(self.asked.values.get("out", DEFAULT_OUT))
+                known = known_of(self.asked.values)
                 with kept_exit():
-                    self._saved, self._replayed = saved_rows(out, self.asked.configuration)
+                    self._saved, self._replayed = saved_rows(out, self.asked.configuration, known, self.before)
         return self._saved
 
     @property
@@ -278,10 +231,15 @@ class Checker:
         yield from rows_of(self.run)
 
 
-def checker_of(request: pytest.FixtureRequest, reports: str) -> Checker:
+def checker_of(request: pytest.FixtureRequest, reports: str, before: int) -> Checker:
     """The checker of the test that asks for it."""
-    asked = asked_of(request.node)
-    return Checker(asked=asked, name=slug(request.node.nodeid), subtests=subtests_of(request), reports=reports)
+    return Checker(
+        asked=asked_of(request.node),
+        name=slug(request.node.nodeid),
+        subtests=subtests_of(request),
+        reports=reports,
+        before=before,
+    )
 
 
 def subtests_of(request: pytest.FixtureRequest) -> Subtests | None:

@@ -5,6 +5,7 @@ imported before a test asks for it: engines, settings and the trace files are `p
 globals, and what workers of xdist tell goes over as plain data.
 """
 
+import time
 from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ _MARK = "outlives(profile=, guard=, assume=, ...): check this scheduler before t
 `outlives` the test fails unless every property holds, a subtest for each property, engine and obligation"
 _TOLD: "pytest.StashKey[Told]" = pytest.StashKey()
 _FOLDER: "pytest.StashKey[str]" = pytest.StashKey()
+_BEGAN: "pytest.StashKey[int]" = pytest.StashKey()
 
 
 # --- options ----------------------------------------------------------------------------------------------------------
@@ -40,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the marker, and Hypothesis's profiles where one of ours is asked for."""
     config.addinivalue_line("markers", _MARK)
+    config.stash[_BEGAN] = int(getattr(config, "workerinput", {}).get("outlives_began", time.time_ns()))
     if str(config.getoption("--hypothesis-profile", None) or "").startswith("outlives-"):
         from .machine_settings import register_profiles
 
@@ -48,8 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Workers of xdist put their reports where this process says."""
+    """Workers of xdist put their reports where this process says, and take its beginning for theirs."""
     node.workerinput["outlives_folder"] = report_folder(node.config)
+    node.workerinput["outlives_began"] = str(began(node.config))
 
 
 @pytest.hookimpl(trylast=True)
@@ -70,6 +74,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     marked = isinstance(item, pytest.Function) and item.get_closest_marker("outlives") is not None
     if marked and "_outlives_checker" not in item.fixturenames:  # type: ignore[attr-defined]
         item.fixturenames.append("_outlives_checker")  # type: ignore[attr-defined]
+
+
+def began(config: pytest.Config) -> int:
+    """When this run began, in nanoseconds of the clock; for all workers the same."""
+    return config.stash[_BEGAN]
 
 
 def report_folder(config: pytest.Config) -> str:
@@ -101,7 +110,7 @@ def outlives(_outlives_checker: "Checker") -> "Checker":
 def _outlives_checker(request: pytest.FixtureRequest) -> "Checker":
     from .pytest_check import checker_of
 
-    return checker_of(request, report_folder(request.config))
+    return checker_of(request, report_folder(request.config), began(request.config))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,12 +20,10 @@ from outlives.model.contract import Property
 from outlives.model.errors import Contradiction
 from outlives.model.setup import PLAIN, Scope
 from outlives.model.state import State
-from outlives.model.trace import read_trace
 from outlives.model.world import Policy, World
 
 from .configuration import Configuration
 from .known import Fingerprint, Known, skipping
-from .replay import Violation
 from .situations import SITUATIONS
 from .subject.conform import Conformance, PairModel, conform
 from .subject.guard import BOUND, GuardedSubject, guarded_process
@@ -33,7 +31,7 @@ from .subject.live import CACHING, SubjectModel, on_or_off, subject_properties
 from .subject.own import SubjectChoice, closed_routes, load_release, try_out, unobserved
 from .subject.plain import caches, model_side, plain_trace
 from .subject.release import Release
-from .subject.run import refuse_what_is_for_the_model, replay_on_release
+from .subject.run import refuse_what_is_for_the_model
 from .subject_rounds import machine_rounds
 from .trace_file import write_trace
 from .verdict import Result, Trace
@@ -48,15 +46,14 @@ __all__ = [
     "CheckWork",
     "ConformAnswer",
     "ConformWork",
-    "ReplayAnswer",
-    "ReplayWork",
     "SubjectAnswer",
     "SubjectFacts",
     "about",
     "check_job",
     "conform_job",
     "facts_job",
-    "replay_job",
+    "released",
+    "standing_apart",
 ]
 
 FRAMES = "last-frames.txt"
@@ -155,7 +152,7 @@ def scope_of(configuration: Configuration, facts: SubjectFacts) -> Scope:
     return scope
 
 
-def _apart(folder: Path | None) -> AbstractContextManager[None]:
+def standing_apart(folder: Path | None) -> AbstractContextManager[None]:
     """In a process of one's own: standard output is the parent's alone, and hangs and crashes leave their frames."""
     if parent_process() is None:
         return nullcontext()
@@ -202,7 +199,7 @@ def check_job(work: CheckWork, tell: Tell) -> SubjectAnswer | Partial:
     """Load the release and run the machine on it."""
     from .machine import MachineInterrupted, run_machine
 
-    with _apart(work.folder):
+    with standing_apart(work.folder):
         began = perf_counter()
         release, configuration, facts = released(work.choice, work.configuration)
         loaded = perf_counter() - began
@@ -306,7 +303,7 @@ class ConformAnswer:
 
 def conform_job(work: ConformWork, tell: Tell) -> ConformAnswer | Partial:
     """Load the release and compare it with the profile."""
-    with _apart(work.folder):
+    with standing_apart(work.folder):
         asked = work.configuration if work.profile is None else replace(work.configuration, profile=work.profile)
         release, configuration, facts = released(work.choice, asked)
         configurations: dict[str, Configuration] = {}
@@ -330,57 +327,10 @@ def _tell_on(tell: Tell, done: int, steps: int) -> None:
     tell(done + steps)
 
 
-# --- replay and doctor ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayWork:
-    """A trace file for a real scheduler."""
-
-    choice: SubjectChoice
-    path: Path
-    given: Mapping[str, Any]
-    """Options beside the trace, by field of `Configuration`."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayAnswer:
-    """What the real scheduler did with it."""
-
-    facts: SubjectFacts
-    label: str
-    reason: str
-    caching: bool
-    """Whether the run has a prefix cache of its own, as it had where it was recorded."""
-    recorded: str
-    """The property that it was recorded as."""
-    actions: int
-    violations: tuple[Violation, ...] = ()
-    divergence: str = ""
-    trace: Trace | None = None
-
-
-def replay_job(work: ReplayWork, _tell: Tell) -> ReplayAnswer:
-    """Load the release and give it the actions of the trace."""
-    with _apart(None):
-        recorded = read_trace(work.path)
-        release, _, facts = released(work.choice, Configuration())
-        done = replay_on_release(recorded, release, work.given)
-        replay = done.replay
-        return ReplayAnswer(
-            facts=facts,
-            label=done.label,
-            reason=done.reason,
-            caching=done.caching,
-            recorded=recorded.property_name,
-            actions=len(recorded.steps) - 1,
-            violations=() if replay is None else replay.violations,
-            divergence="" if replay is None or replay.divergence is None else str(replay.divergence),
-            trace=None if replay is None else plain_trace(replay.trace),
-        )
+# --- doctor -----------------------------------------------------------------------------------------------------------
 
 
 def facts_job(choice: SubjectChoice, _tell: Tell) -> SubjectFacts:
     """What the installed release is."""
-    with _apart(None):
+    with standing_apart(None):
         return released(choice, Configuration())[2]

@@ -32,15 +32,13 @@ from .subject.plain import caches
 from .subject_jobs import (
     FRAMES,
     CheckWork,
-    ReplayAnswer,
-    ReplayWork,
     SubjectAnswer,
     SubjectFacts,
     about,
     check_job,
     facts_job,
-    replay_job,
 )
+from .subject_replay import ReplayAnswer, ReplayWork, replay_job
 from .trace_file import installed_version, write_trace
 from .verdict import Result, Trace, Verdict
 from .workers import Job, Outcome, Tell, ordered

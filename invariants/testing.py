@@ -1,7 +1,8 @@
 """What a test file imports: `lifetime_machine`, which makes a test class of any model, or of a scheduler.
 
-Belongs here: the class, and how a model's violations are saved and taken again. It runs under pytest and under plain
-`unittest`; options come from pytest's command line and files where pytest runs it (`pytest_options`).
+Belongs here: the class, and how a model's violations are saved; taken again they are in `pytest_saved`. It runs under
+pytest and under plain `unittest`; options come from pytest's command line and files where pytest runs it
+(`pytest_options`).
 """
 
 import inspect
@@ -11,12 +12,12 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from outlives.model.contract import Action, DescribedModel, Model
-from outlives.model.errors import Contradiction, OutlivesError
-from outlives.model.trace import Recorded, read_trace
+from outlives.model.contract import DescribedModel, Model
+from outlives.model.errors import Contradiction
+from outlives.model.trace import read_trace
 
 from .configuration import Configuration
 from .folder import make_folder
@@ -29,29 +30,33 @@ from .pytest_check import (
     fail_apart,
     file_reports,
     kept_exit,
-    rendered,
+    known_of,
     rows_of,
     run_of,
-    saved_rows,
-    saved_traces,
     slug,
     subtests_of,
 )
 from .pytest_options import DEFAULT_OUT, Asked, chosen, machine_settings
-from .replay import replay_on
+from .pytest_saved import saved_of_model, saved_rows
 from .report.content import Run, explain
+from .subject.given import about_given, given_model, given_name, is_subject
+from .subject.live import SubjectModel
 from .subject.own import SubjectChoice
+from .subject.plain import plain_trace
+from .subject.run import refuse_what_is_for_the_model
+from .subject.subject import Failure, Observation, Subject
 from .trace_file import describe_state, write_trace
 from .verdict import Trace
 
-__all__ = ["LifetimeMachine", "lifetime_machine"]
+__all__ = ["Configuration", "Failure", "LifetimeMachine", "Observation", "Subject", "SubjectChoice", "lifetime_machine"]
 
 register_profiles()
 
 
 def lifetime_machine(
-    subject: Model[Any] | Configuration | SubjectChoice,
+    subject: Model[Any] | Subject | Configuration | SubjectChoice,
     *,
+    configuration: Configuration | None = None,
     settings: MachineSettings | str | None = None,
     seed: int | None = None,
     properties: Iterable[str] = (),
@@ -59,17 +64,26 @@ def lifetime_machine(
 ) -> type["LifetimeMachine"]:
     """A test class: `TestCache = lifetime_machine(CacheModel())`, a subtest for each property.
 
-    `subject`: any model of `outlives.model.contract`, a `Configuration` of the built-in scheduler, or a
-    `SubjectChoice` of an installed vLLM. `settings`: a profile's name (`quick` unless options say otherwise) or a
-    `MachineSettings`. `renamed`: actions of saved counterexamples that have another name now, old to new.
+    `subject`: any model of `outlives.model`, a live scheduler (`Subject`), a `Configuration` of the built-in scheduler,
+    or a `SubjectChoice` of an installed vLLM. `configuration`: numbers, policy and routes for a live scheduler and for
+    vLLM. `settings`: a profile's name (`quick` unless options say otherwise) or a `MachineSettings`. `renamed`: actions
+    of saved counterexamples that have another name now, old to new.
 
-    Raises `Contradiction` for a subject that is none of these, `UnknownName` for settings or properties.
+    Raises `Contradiction` for a subject that is none of these, and for a configuration that is not asked for, or that
+    asks for what a live scheduler is not; `UnknownName` for settings or properties.
     """
-    if not isinstance(subject, Configuration | SubjectChoice) and not _is_model(subject):
+    live = isinstance(subject, SubjectChoice) or (not _is_model(subject) and is_subject(subject))
+    if not live and not isinstance(subject, Configuration) and not _is_model(subject):
         raise Contradiction(
-            f"lifetime_machine takes a model (initial_states, actions, next_state, properties, within), a "
-            f"Configuration or a SubjectChoice, not {subject if isinstance(subject, type) else type(subject).__name__}."
+            f"lifetime_machine takes a model (initial_states, actions, next_state, properties, within), a subject "
+            f"(start, take, observe), a Configuration or a SubjectChoice, not "
+            f"{subject if isinstance(subject, type) else type(subject).__name__}."
         )
+    if configuration is not None and not live:
+        raise Contradiction("configuration= is for a live scheduler, or a SubjectChoice; a model has its own numbers.")
+    refuse_what_is_for_the_model(configuration or Configuration())
+    if live and not isinstance(subject, SubjectChoice):
+        subject = given_model(cast(Subject, subject), configuration or Configuration())
     if isinstance(settings, str):
         settings = machine_profile(settings)
     frame = inspect.currentframe()
@@ -77,8 +91,9 @@ def lifetime_machine(
     members = {
         "__module__": caller,
         "__test__": True,
-        "__doc__": f"The lifetime machine over {type(subject).__name__}.",
+        "__doc__": f"The lifetime machine over {_title(subject)}.",
         "outlives_subject": subject,
+        "outlives_configuration": configuration or Configuration(),
         "outlives_settings": settings,
         "outlives_seed": seed,
         "outlives_properties": tuple(properties),
@@ -92,10 +107,15 @@ def _is_model(subject: object) -> bool:
     return not isinstance(subject, type) and all(callable(getattr(subject, name, None)) for name in names)
 
 
+def _title(subject: object) -> str:
+    return given_name(subject) if isinstance(subject, SubjectModel) else type(subject).__name__
+
+
 class LifetimeMachine(unittest.TestCase):
     """One test: what earlier runs saved first, then the machine; a subtest for each property."""
 
     outlives_subject: Any = None
+    outlives_configuration: Configuration
     outlives_settings: MachineSettings | None = None
     outlives_seed: int | None = None
     outlives_properties: tuple[str, ...] = ()
@@ -107,12 +127,13 @@ class LifetimeMachine(unittest.TestCase):
     _told: Told | None = None
     _subtests: Subtests | None = None
     _reports = ""
+    _before: int | None = None
     _pytest = False
 
     @pytest.fixture(autouse=True)
     def _outlives(self, request: pytest.FixtureRequest) -> None:
         """What pytest knows, where it is pytest that runs this."""
-        from .pytest_plugin import keep_told, report_folder
+        from .pytest_plugin import began, keep_told, report_folder
 
         self._pytest = True
         self._values = chosen(request.config)
@@ -120,6 +141,7 @@ class LifetimeMachine(unittest.TestCase):
         self._told = Told()
         self._subtests = subtests_of(request)
         self._reports = report_folder(request.config)
+        self._before = began(request.config)
         keep_told(request.node, self._told)
 
     def test_properties(self) -> None:
@@ -149,26 +171,13 @@ class LifetimeMachine(unittest.TestCase):
         subject = self.outlives_subject
         with kept_exit():
             if isinstance(subject, Configuration):
-                return saved_rows(out, subject)
-            return ([], 0) if isinstance(subject, SubjectChoice) else self._saved_of_model(subject, out, name)
+                about = replace(subject, properties=self.outlives_properties or subject.properties)
+                return saved_rows(out, about, known_of(self._values), self._before)
+            if isinstance(subject, SubjectChoice):
+                from .pytest_subject import saved_of_vllm
 
-    def _saved_of_model(self, model: Model[Any], out: Path, name: str) -> tuple[list[Row], int]:
-        rows, replayed, seen = [], 0, set()
-        for path in saved_traces(out / "pytest", f"{name}-*/*.itf.json"):
-            try:
-                recorded = _renamed(read_trace(path), self.outlives_renamed)
-                key = recorded.property_name, tuple(step.action for step in recorded.steps)
-                if key in seen:
-                    continue
-                seen.add(key)
-                done = replay_on(recorded, model)
-            except OutlivesError:
-                continue  # its actions or its property are no longer the model's
-            replayed += 1
-            if done.violations:
-                text = rendered(explain(done.trace, model=model, engine="replay", files=(str(path),)))
-                rows.append(Row(f"saved {path.name} ({done.trace.property})", f"violated again: {path}\n{text}"))
-        return rows, replayed
+                return saved_of_vllm(subject, out, self.outlives_properties, known_of(self._values), self._before)
+            return saved_of_model(subject, out, name, self.outlives_renamed, self._before)
 
     def _run(self, name: str, out: Path) -> Run:
         values = dict(self._values)
@@ -185,33 +194,26 @@ class LifetimeMachine(unittest.TestCase):
             asked = Asked(configuration=about, engines=("machine",), values=values)
             return run_of(asked, name, settings)
         if isinstance(subject, SubjectChoice):
-            return run_of_subject(subject, settings, values, name, self.outlives_properties)
+            asked_of_it = replace(self.outlives_configuration, properties=self.outlives_properties)
+            return run_of_subject(subject, asked_of_it, settings, values, name)
         return run_of_model(subject, settings, values.get("seed", 0), out, name, self.outlives_properties)
-
-
-def _renamed(recorded: Recorded, names: Mapping[str, str]) -> Recorded:
-    """The trace with its actions' new names."""
-    if not names:
-        return recorded
-
-    def anew(action: Action | None) -> Action | None:
-        return None if action is None else action._replace(name=names.get(action.name, action.name))
-
-    return replace(recorded, steps=tuple(replace(step, action=anew(step.action)) for step in recorded.steps))
 
 
 def run_of_model(
     model: Model[Any], settings: MachineSettings, seed: int, out: Path, name: str, properties: Iterable[str] = ()
 ) -> Run:
-    """The machine's answers about any model. What is violated is saved in a new folder `pytest/NAME-0001` below `out`,
-    where the next run finds it. Raises `BadModel`, `UnknownName` and `Unwritable`."""
+    """The machine's answers about any model, or live subject. What is violated is saved in a new folder
+    `pytest/NAME-0001` below `out`, where the next run finds it. Raises `BadModel`, `UnknownName` and `Unwritable`."""
     folder = make_folder(out / "pytest", name)
     wanted = tuple(properties)
 
+    live = model if isinstance(model, SubjectModel) else None
     describe = model.describe if isinstance(model, DescribedModel) else describe_state
 
     def write(trace: Trace, path: Path) -> None:
-        written.append(write_trace(trace, None, path, describe=describe))
+        about = None if live is None else about_given(live, trace)
+        shown = trace if live is None else plain_trace(trace)
+        written.append(write_trace(shown, None, path, describe=describe, about=about))
 
     written: list[Path] = []
     try:
@@ -223,13 +225,16 @@ def run_of_model(
             if result.trace is not None:
                 write(result.trace, folder / f"machine-{result.property}")
                 files = (str(written[-1]),)
-                shown = explain(result.trace, model=model, engine="machine", files=files)
+                if live is None:
+                    shown = explain(result.trace, model=model, engine="machine", files=files)
+                else:
+                    shown = explain(plain_trace(result.trace), world=live.world, engine="machine", files=files)
                 violations.append(replace(shown, itf=read_trace(written[-1]).text()))
     finally:
         with suppress(OSError):
             folder.rmdir()
     return Run(
-        title=type(model).__name__,
+        title=_title(model),
         results=seen.results,
         violations=tuple(violations),
         not_covered=("anything but these drawn runs",),
@@ -240,18 +245,14 @@ def run_of_model(
 
 
 def run_of_subject(
-    choice: SubjectChoice, settings: MachineSettings, values: Mapping[str, Any], name: str, properties: Iterable[str]
+    choice: SubjectChoice, asked: Configuration, settings: MachineSettings, values: Mapping[str, Any], name: str
 ) -> Run:
     """The machine's answers about an installed vLLM, which runs in a process of its own. Raises `OutlivesError`."""
-    from .known import read_known
     from .pytest_subject import heard_run
 
-    known = None if "known" not in values else read_known(values["known"])
     folder = make_folder(Path(values.get("out", DEFAULT_OUT)) / "pytest", name)
     try:
-        return heard_run(
-            choice, Configuration(properties=tuple(properties)), settings, values.get("seed", 0), folder, known
-        )
+        return heard_run(choice, asked, settings, values.get("seed", 0), folder, known_of(values))
     finally:
         with suppress(OSError):
             folder.rmdir()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from outlives.invariants.configuration import Configuration
-from outlives.invariants.pytest_check import Row, fail_apart, saved_rows, saved_traces
+from outlives.invariants.pytest_check import Row, fail_apart
+from outlives.invariants.pytest_saved import saved_rows, saved_traces
 from outlives.invariants.testing import lifetime_machine
 from outlives.model.errors import Contradiction, UnknownName
 from plugin_runs import Runs, pytest_runs

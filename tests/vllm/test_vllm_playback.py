@@ -12,7 +12,8 @@ from outlives.invariants.report.content import Run, Violation, explain
 from outlives.invariants.report.pytest_file import pytest_file
 from outlives.invariants.subject.live import CACHING
 from outlives.invariants.subject.own import SubjectChoice
-from outlives.invariants.subject_jobs import ReplayWork, about, replay_job
+from outlives.invariants.subject_jobs import about
+from outlives.invariants.subject_replay import ReplayWork, replay_job
 from outlives.invariants.trace_file import trace_bytes
 from report_files import recorded
 from test_report_pytest_file import FAILED, HOLDS, PASSED, RECORDED, SKIPPED, module, run_pytest, written
