@@ -15,6 +15,7 @@ import pytest
 import yaml
 from outlives.invariants.annotations import annotations, main
 from outlives.invariants.command import _parser
+from outlives.invariants.machine_database import ARTIFACT
 from workflow_steps import RunnerMachine, Stepped, read_workflow
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,6 +41,28 @@ def test_actions_are_pinned_by_commit_with_their_version_beside() -> None:
     assert len(lines) == sum("uses" in step for step in STEPS)
     for line in lines:
         assert re.fullmatch(r" +uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line), line
+
+
+def test_what_is_restored_is_saved_also_where_the_verdict_is_a_failure() -> None:
+    """`actions/cache` alone saves in a step after the job, which is left out where the job failed."""
+    steps = WORKFLOW["jobs"]["check"]["steps"]
+    assert steps[-1]["name"] == "Verdict"
+    found: dict[str, dict[str, int]] = {"restore": {}, "save": {}}
+    for place, step in enumerate(steps):
+        action = step.get("uses", "").partition("@")[0]
+        assert action != "actions/cache"
+        if action.startswith("actions/cache/"):
+            found[action.rpartition("/")[2]][step["with"]["path"]] = place
+    assert found["restore"].keys() == found["save"].keys()
+    assert len(found["save"]) == 2
+    assert all(found["restore"][path] < place < len(steps) - 1 for path, place in found["save"].items())
+
+
+def test_jobs_of_one_workflow_do_not_share_artifacts() -> None:
+    named = {step["with"]["name"] for step in STEPS if "artifact" in step.get("uses", "")}
+    assert all(name.startswith("${{ inputs.name }}-") for name in named)
+    default = WORKFLOW["on"]["workflow_call"]["inputs"]["name"]["default"]
+    assert ARTIFACT in {name.replace("${{ inputs.name }}", default) for name in named}, "what `artifacts` reads"
 
 
 def test_no_script_holds_an_expression() -> None:
