@@ -19,7 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from outlives.model.contract import Action, Choice, Model, Property, Range, SetupModel, TableModel
 from outlives.model.errors import BadModel, UnknownName
 
-from .machine_database import observed
+from .machine_database import RoundsDatabase, layered_database, observed
 from .machine_record import Recorder, initial_states
 from .machine_rules import ModelMachine, PropertyViolated, action_names, machine_class
 from .machine_settings import (
@@ -113,6 +113,7 @@ class _Session:
     properties: tuple[Property[Any], ...]
     names: tuple[str, ...]
     recorder: Recorder[Any]
+    database: RoundsDatabase | None
     began: float = field(default_factory=perf_counter)
     traces: dict[str, Trace] = field(default_factory=dict)
     judged: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -170,6 +171,7 @@ def run_machine(
     """
     chosen = settings or machine_profile("quick")
     judged = _named(model, properties)
+    kept = layered_database(chosen.database, chosen.artifacts)
     session = _Session(
         model=model,
         chosen=chosen,
@@ -180,6 +182,7 @@ def run_machine(
         properties=judged,
         names=action_names(model),
         recorder=Recorder(model, judged),
+        database=None if kept is None else RoundsDatabase(kept),
     )
     try:
         remaining = judged
@@ -228,8 +231,11 @@ def _round(session: _Session, remaining: tuple[Property[Any], ...], label: str) 
 
     try:
         watched = observed(session.chosen.observe, label)
+        if session.database is not None:
+            session.database.forgets = session.rounds == 1
+        asked = hypothesis_settings(session.chosen, database=session.database)
         with with_reporter(report), same_draws_everywhere(), runs_of_their_own(), watched:
-            run_state_machine_as_test(with_seed(session.seed)(machine), settings=hypothesis_settings(session.chosen))
+            run_state_machine_as_test(with_seed(session.seed)(machine), settings=asked)
     except PropertyViolated:
         pass
     except BadModel as error:

@@ -8,7 +8,7 @@ file: a database entry is good for the same rules and the same Hypothesis only.
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from pathlib import Path
@@ -23,7 +23,7 @@ from hypothesis.database import (
 )
 from outlives.model.errors import BadUserFile, Contradiction, Unwritable
 
-__all__ = ["ARTIFACT", "check_layers", "layered_database", "observed"]
+__all__ = ["ARTIFACT", "RoundsDatabase", "check_layers", "layered_database", "observed"]
 
 ARTIFACT = "outlives-examples"
 """The artifact that the reusable workflow uploads, and that `artifacts` reads."""
@@ -37,6 +37,34 @@ def check_layers(name: str, value: str) -> None:
         raise BadUserFile(f"there is no folder {value}. Make it, or name none: then examples are kept beside the runs.")
     if name == "artifacts" and not _REPOSITORY.fullmatch(value):
         raise Contradiction(f"{value!r} is no OWNER/REPOSITORY, as in example/scheduler.")
+
+
+class RoundsDatabase(ExampleDatabase):
+    """A database for the rounds of one run. A round judges what is still open, and there an example of what is not
+    passes, which is no sign that it is mended: it is out of the way of this run, and stays for the next one. Only what
+    passes in the first round, where everything is judged, is deleted."""
+
+    def __init__(self, inner: ExampleDatabase) -> None:
+        super().__init__()
+        self._inner = inner
+        self._passed: set[tuple[bytes, bytes]] = set()
+        self.forgets = True
+        """Whether what passes is deleted."""
+
+    def fetch(self, key: bytes) -> Iterable[bytes]:
+        """What is there under the key, and has not passed in this run."""
+        return (value for value in self._inner.fetch(key) if (key, value) not in self._passed)
+
+    def save(self, key: bytes, value: bytes) -> None:
+        """Keep an example that fails."""
+        self._passed.discard((key, value))
+        self._inner.save(key, value)
+
+    def delete(self, key: bytes, value: bytes) -> None:
+        """An example passed."""
+        self._passed.add((key, value))
+        if self.forgets:
+            self._inner.delete(key, value)
 
 
 def layered_database(folder: Path | None, artifacts: str | None = None) -> ExampleDatabase | None:

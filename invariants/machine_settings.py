@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, Verbosity, settings
+from hypothesis.database import ExampleDatabase
 from hypothesis.internal.conjecture import engine, providers
 from outlives.model.errors import OutOfRange, UnknownName
 
@@ -93,8 +94,10 @@ def machine_profile(name: str) -> MachineSettings:
     return MACHINE_PROFILES[name]
 
 
-def hypothesis_settings(chosen: MachineSettings, *, shrink: bool = False) -> settings:
-    """These settings as Hypothesis takes them.
+def hypothesis_settings(
+    chosen: MachineSettings, *, shrink: bool = False, database: ExampleDatabase | None = None
+) -> settings:
+    """These settings as Hypothesis takes them, with this database or the one that they name.
 
     `shrink` switches Hypothesis's own shrinking on; our engine shrinks the trace itself (see `machine_shrink`).
     """
@@ -108,7 +111,7 @@ def hypothesis_settings(chosen: MachineSettings, *, shrink: bool = False) -> set
         stateful_step_count=chosen.steps,
         deadline=None,
         derandomize=False,
-        database=layered_database(chosen.database, chosen.artifacts),
+        database=database or layered_database(chosen.database, chosen.artifacts),
         print_blob=True,
         report_multiple_bugs=False,
         phases=phases,
