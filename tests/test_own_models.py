@@ -56,11 +56,11 @@ def test_the_tutorials_test_finds_the_bug_that_the_page_shows(tmp_path: Path) ->
 # --- the prefix tree --------------------------------------------------------------------------------------------------
 
 
-def test_only_the_contract_is_imported() -> None:
+def test_only_the_public_face_is_imported() -> None:
     for file in (LEASES, RADIX):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         imported = [each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
-        assert {each for each in imported if each and each.startswith("outlives")} == {"outlives.model.contract"}
+        assert {each for each in imported if each and each.startswith("outlives")} == {"outlives.model"}
 
 
 def test_every_state_of_the_tree_keeps_its_promises() -> None:

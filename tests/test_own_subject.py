@@ -65,6 +65,13 @@ def test_a_leak_is_found_told_and_taken_again_on_the_live_object(run: Runs, tmp_
     assert saved_rows(tmp_path / ".outlives", Configuration(policy="fcfs")) == ([], 0), "they are of no profile"
 
 
+def test_the_pages_own_test_finds_the_leak(run: Runs) -> None:
+    (shown,) = re.findall(r"^```python\n(from live_scheduler.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    done = run("-q", file=shown)
+    assert done.status == 1
+    assert "VIOLATED REFERENCES-MATCH (machine)" in done.out
+
+
 def test_what_it_raises_is_a_violation_with_its_frame(run: Runs) -> None:
     done = run("-q", file=live("Raises()", RAISES))
     assert done.status == 1

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from outlives.model.contract import Action, Property, Refusal
+from outlives.model import Action, Property, Refusal
 
 
 class Cache(NamedTuple):

@@ -10,7 +10,7 @@ unlock on the way up stops at the first shared node) or `parents-too` (eviction 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from outlives.model.contract import Action, ActionTable, Choice, Property, Range, Refusal
+from outlives.model import Action, ActionTable, Choice, Property, Range, Refusal
 
 __all__ = ["FAULTS", "RadixCache", "Tree"]
 
