@@ -5,6 +5,7 @@ Those marked `packaging` build, and install into new environments for each Pytho
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -183,3 +184,28 @@ def test_it_works_where_it_is_installed(built: Path, tmp_path: Path, which: str,
     ran(place / "bin/pip", "install", "--quiet", "pytest-subtests", *more)
     saved = {f"saved {engine}-PROGRESS.itf.json (PROGRESS)" for engine in ("exhaustive", "machine")}
     assert tested() == apart | saved, "those of pytest-subtests; and what the run before saved is replayed first"
+
+
+@pytest.mark.packaging
+def test_a_newcomer_with_the_readme_soon_reads_a_counterexample(tmp_path: Path) -> None:
+    """The commands as they stand, in a copy of the clone. CPU time: other work on the machine is not ours."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    first, second = blocks[0], next(block for block in blocks if "--scenario chunk-end" in block)
+    left_out = shutil.ignore_patterns(".git", "build", "*.egg-info", "__pycache__", ".outlives", ".venv", ".hypothesis")
+    shutil.copytree(ROOT, tmp_path / "outlives", ignore=left_out)
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYTEST", "VIRTUAL"))}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    said = []
+    for block in (first, second):
+        done = subprocess.run(
+            ["bash", "-c", block], cwd=tmp_path / "outlives", env=plain, capture_output=True, text=True
+        )
+        said.append((done.returncode, done.stdout))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert [status for status, _ in said] == [0, 1], said
+    shown = next(block for block in re.findall(r"^```text\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+                 if block.startswith("VIOLATED GATHER-AFTER-FREE"))  # fmt: skip
+    for line in shown.split("\n\n")[1].splitlines():
+        assert line in said[1][1], "the README shows what is printed"
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 180

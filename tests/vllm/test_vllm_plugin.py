@@ -1,5 +1,6 @@
 """The installed vLLM under the pytest plugin: a test class over it, its subtests, its counterexamples taken first."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,10 @@ CLASS = """
 from outlives.invariants.testing import Configuration, SubjectChoice, lifetime_machine
 
 TestReal = lifetime_machine(
-    SubjectChoice({choice}), configuration=Configuration(policy="fcfs", without=("sessions",)), settings="quick"
+    SubjectChoice({choice}),
+    configuration=Configuration(policy="fcfs", without=("sessions",)),
+    properties=[{properties}],
+    settings="quick",
 )
 """
 ODD = """
@@ -30,7 +34,7 @@ def run(release, tmp_path: Path) -> Runs:
 
 
 def test_the_real_scheduler_has_a_subtest_for_each_property_and_its_saved_runs_come_first(run: Runs, tmp_path: Path):
-    file = CLASS.format(choice="")
+    file = CLASS.format(choice="", properties='"PROGRESS", "REFERENCES-MATCH"')
     done = run("-v", file=file)
     assert done.status == 1, done.out
     assert "SUBFAILED[PROGRESS (machine)]" in done.out
@@ -43,22 +47,24 @@ def test_the_real_scheduler_has_a_subtest_for_each_property_and_its_saved_runs_c
     assert again.out.index("[saved machine-PROGRESS.itf.json") < again.out.index("[PROGRESS (machine)]")
     assert "saved machine-PROGRESS.itf.json (PROGRESS) is violated again" in "".join(again.summary())
     assert "--subject vllm" in "".join(again.summary())
-    found = next((tmp_path / ".outlives").rglob("findings.json"))
-    known = run("-q", "--outlives-known", str(found), file=file)
+    files = (tmp_path / ".outlives").rglob("findings.json")
+    found = [each for path in files for each in json.loads(path.read_text())["known"]]
+    (tmp_path / "known.json").write_text(json.dumps({"format": 1, "known": found}))
+    known = run("--outlives-known", "known.json", file=file)
     assert "[saved " not in known.out, "what is known is passed over"
     assert "saved counterexample" in known.summary()[0]
 
 
 def test_a_scheduler_of_ones_own_that_raises_is_a_violation_with_its_frame(run: Runs, tmp_path: Path):
     (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
-    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.Odd"'), PYTHONDONTWRITEBYTECODE="1")
+    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.Odd"', properties='"NO-EXCEPTION"'))
     assert done.status == 1
     assert "SUBFAILED[NO-EXCEPTION (machine)]" in done.out
     assert "LookupError: nobody goes here (odd.py:6 in finish_requests" in done.out
 
 
 def test_a_class_that_is_not_there_fails_the_test_with_one_sentence(run: Runs):
-    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.None"'))
+    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.None"', properties=""))
     assert done.status == 1
     assert "odd" in done.out
     assert "INTERNALERROR" not in done.out
