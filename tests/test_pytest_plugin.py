@@ -242,6 +242,34 @@ def test_nothing():
     assert "outlives ==" not in done.out
 
 
+EMPTY = """
+from time import process_time
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+class Empty(RuleBasedStateMachine):
+    @rule()
+    def nothing(self):
+        pass
+
+begun = process_time()
+import outlives.invariants.pytest_plugin
+loaded = process_time()
+run_state_machine_as_test(Empty, settings=settings(database=None))
+print(loaded - begun, process_time() - loaded)
+"""
+
+
+def test_loading_it_costs_a_twentieth_of_an_empty_machines_run_at_most() -> None:
+    """Of each the least of three, in CPU time: other work on the machine only ever adds. The whole run of pytest is
+    longer than the machine's (`tests/bench/plugin_overhead.py` compares those)."""
+    printed = [subprocess.run([sys.executable, "-c", EMPTY], capture_output=True, text=True, check=True)
+               for _ in range(3)]  # fmt: skip
+    pairs = [tuple(map(float, each.stdout.split())) for each in printed]
+    assert min(pair[0] for pair in pairs) < 0.05 * min(pair[1] for pair in pairs), pairs
+
+
 def test_hypothesis_knows_the_profiles(run: Runs) -> None:
     file = """
 from hypothesis import settings
