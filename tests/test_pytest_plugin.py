@@ -306,6 +306,13 @@ MISTAKES = (
         "pyproject.toml, [tool.outlives], seed is True; it must be a ",
     ),
     ("pyproject.toml", '[tool.outlives]\nrelax = "A9"\n', "[tool.outlives], relax: unknown assumption 'A9'."),
+    (
+        "pyproject.toml",
+        '[tool.outlives]\nprofile = "raises.py:x"\n',
+        "pyproject.toml, [tool.outlives], profile: --profile raises.py:x: raises.py, line 2, raised ZeroDivisionError",
+    ),
+    ("pytest.ini", "[pytest]\noutlives_profile = raises.py:x\n", "pytest.ini, outlives_profile: --profile "),
+    ("pytest.ini", "[pytest]\noutlives_profile = none.py:x\n", "none.py:x: there is no file "),
 )
 
 
@@ -316,6 +323,7 @@ def test_a_wrong_value_ends_pytest_with_file_and_key(
     run: Runs, tmp_path: Path, name: str, text: str, sentence: str
 ) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "raises.py").write_text("x = 1\n1 / 0\n", encoding="utf-8")
     done = run(file=marked(FINE))
     assert done.status == pytest.ExitCode.USAGE_ERROR, done.out
     (said,) = [line for line in done.out.splitlines() if "outlives: " in line]
