@@ -5,14 +5,15 @@ the command line win over the file. Nothing heavy is imported: the plugin reads 
 """
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outlives.model.errors import OutlivesError, UnknownName
 
-__all__ = ["KEYS", "BadProject", "Key", "Project", "find_project", "read_project", "relative_to_file"]
+__all__ = ["KEYS", "BadProject", "Key", "Project", "find_project", "lines_of_keys", "read_project", "relative_to_file"]
 
 SECTION = "tool.outlives"
 _SUBJECT = frozenset({"check", "explore", "prove"})
@@ -88,6 +89,12 @@ class Project:
     file: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
     """Key -> its value: texts as a tuple, spans as a text, paths as seen from the current folder."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Key -> the line of the file that it is on, where that can be told."""
+
+    def place(self, *names: str) -> str:
+        """Where keys stand, for a message: file, line and section."""
+        return f"{_place(self.file, self.lines, names)}, [{SECTION}], {', '.join(names)}"
 
     def of(self, command: str) -> Iterator[tuple[str, Any]]:
         """The keys that a command takes, with their values."""
@@ -104,7 +111,7 @@ class Project:
             names = [name for name, value in used.items() if f"--{name}" in text or _said(value, text)]
         if not names:
             return str(error)
-        return f"{self.file}, [{SECTION}], {', '.join(names)}: {error}"
+        return f"{self.place(*names)}: {error}"
 
 
 def _parts(value: Any) -> tuple[str, ...]:
@@ -149,11 +156,36 @@ def read_project(folder: Path | None = None) -> Project:
     section = tool.get("outlives", {}) if isinstance(tool, dict) else {}
     if not isinstance(section, dict):
         raise BadProject(f"{file}: [{SECTION}] must be a table.")
-    return Project(file=file, values={name: _value(file, name, value) for name, value in section.items()})
+    lines = lines_of_keys(text, SECTION)
+    return Project(
+        file=file, values={name: _value(file, lines, name, value) for name, value in section.items()}, lines=lines
+    )
 
 
-def _value(file: Path, name: str, value: Any) -> Any:
-    where = f"{file}, [{SECTION}]"
+_HEADER = re.compile(r"\s*\[\[?([\w .-]+)\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"""\s*(["']?)([\w-]+)\1\s*=""")
+
+
+def lines_of_keys(text: str, section: str = "") -> Mapping[str, int]:
+    """On which line of a TOML file each key of a section stands, the part before any section being "". It is for
+    messages: what is written in an unusual way has no line."""
+    inside, lines = section == "", dict[str, int]()
+    for number, line in enumerate(text.splitlines(), 1):
+        header, key = _HEADER.fullmatch(line), _KEY.match(line)
+        if header is not None:
+            inside = header[1].replace(" ", "") == section
+        elif key is not None and inside:
+            lines.setdefault(key[2], number)
+    return lines
+
+
+def _place(file: Path | None, lines: Mapping[str, int], names: Sequence[str]) -> str:
+    there = [str(lines[name]) for name in names if name in lines]
+    return f"{file}, line {' and '.join(there)}" if there else str(file)
+
+
+def _value(file: Path, lines: Mapping[str, int], name: str, value: Any) -> Any:
+    where = f"{_place(file, lines, (name,))}, [{SECTION}]"
     if name not in KEYS:
         raise BadProject(f"{where}: {UnknownName('key', name, KEYS)}")
     key = KEYS[name]

@@ -109,7 +109,7 @@ def _check_values(config: pytest.Config, project: Project, from_project: Mapping
         if config.getoption(f"--outlives-{name}", None) is not None:
             return f"--outlives-{name}"
         if from_project.get(name) == values.get(name):
-            return f"{project.file}, [tool.outlives], {name}"
+            return project.place(name)
         return f"{config.inipath}, outlives_{name}"
 
     for name in values.get("formats", ()):

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from outlives.model.errors import BadUserFile, OutlivesError, UnknownName
@@ -19,6 +20,7 @@ from outlives.model.world import ASSUMPTIONS
 from .check import ENGINES
 from .command_options import NUMBER_OPTIONS, range_of
 from .machine_settings import machine_profile
+from .project import lines_of_keys
 from .properties import OF_SUBJECTS, known_property
 from .scopes import NAMED_SCOPES
 
@@ -107,22 +109,25 @@ def read_spec(where: str | Path) -> Spec:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise BadUserFile(f"{path}: more than {_MOST_BYTES // 10**6} MB is no specification of a sweep.")
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        table = tomllib.loads(text)
     except FileNotFoundError:
         raise BadUserFile(f"{path}: there is no such file; docs/sweep.md shows what to write into one.") from None
     except tomllib.TOMLDecodeError as error:
         raise BadUserFile(f"{path} is not TOML: {error}.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadUserFile(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    return spec_of(table, str(path), path.parent)
+    return spec_of(table, str(path), path.parent, lines_of_keys(text))
 
 
-def spec_of(table: Mapping[str, Any], where: str, folder: Path) -> Spec:
-    """The specification in a table that was read from the file `where`; its Python files are named from `folder`.
+def spec_of(table: Mapping[str, Any], file: str, folder: Path, lines: Mapping[str, int] = MappingProxyType({})) -> Spec:
+    """The specification in a table that was read from a file; its Python files are named from `folder`. `lines`: on
+    which line each key stands, as far as it can be told.
 
     Raises `BadUserFile`."""
     values: dict[str, Any] = {}
     for key, value in table.items():
+        where = f"{file}, line {lines[key]}" if key in lines else file
         if key not in _KEYS:
             raise BadUserFile(f"{where}: {UnknownName('key', key, _KEYS)}")
         try:
@@ -131,7 +136,7 @@ def spec_of(table: Mapping[str, Any], where: str, folder: Path) -> Spec:
             raise BadUserFile(f"{where}: {key}{' ' if isinstance(error, _Wrong) else ': '}{error}") from None
     spec = Spec(**values)
     if set(spec.engines) == {"proof"} and set(spec.properties) - {"GATHER-AFTER-FREE"}:
-        raise BadUserFile(f"{where}: engines is the proof alone, which is of GATHER-AFTER-FREE and none of properties.")
+        raise BadUserFile(f"{file}: engines is the proof alone, which is of GATHER-AFTER-FREE and none of properties.")
     return spec
 
 

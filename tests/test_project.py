@@ -10,7 +10,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase, MultiplexedDataba
 from outlives.invariants.command import _parser
 from outlives.invariants.machine_database import layered_database
 from outlives.invariants.machine_settings import MACHINE_PROFILES, register_profiles
-from outlives.invariants.project import KEYS, read_project
+from outlives.invariants.project import KEYS, lines_of_keys, read_project
 from outlives.invariants.project_options import _WITHOUT_OPTION, filled
 
 
@@ -234,6 +234,17 @@ def test_a_mistake_is_one_sentence_with_file_and_key(run: Run, tmp_path: Path, l
     assert said.err.startswith(f"outlives: {file}")
     assert sentence in said.err
     assert len(said.err.splitlines()) == 1
+
+
+def test_the_line_of_a_key_is_that_of_its_own_section(run: Run, tmp_path: Path) -> None:
+    text = (
+        '[project]\nseed = 1\n\n[tool.outlives] # ours\n# seed = 2\nguard = "retain"\n"seed" = "x"\n[other]\nseed = 4\n'
+    )
+    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert "pyproject.toml, line 7, [tool.outlives], seed is 'x'" in run("check").err
+    assert lines_of_keys("a = 1\nb = [\n  'c',\n]\n[t]\na = 2\n") == {"a": 1, "b": 2}
+    (tmp_path / "pyproject.toml").write_text("tool.outlives.seed = 'x'\n", encoding="utf-8")
+    assert "pyproject.toml, [tool.outlives], seed is 'x'" in run("check").err, "no line where none can be told"
 
 
 def test_a_section_that_is_no_table_is_one_sentence(run: Run, tmp_path: Path) -> None:
