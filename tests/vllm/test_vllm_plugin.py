@@ -10,13 +10,14 @@ from plugin_runs import Runs, pytest_runs
 pytestmark = pytest.mark.vllm
 
 CLASS = """
+from outlives.invariants.machine_settings import machine_profile
 from outlives.invariants.testing import Configuration, SubjectChoice, lifetime_machine
 
 TestReal = lifetime_machine(
     SubjectChoice({choice}),
     configuration=Configuration(policy="fcfs", without=("sessions",)),
     properties=[{properties}],
-    settings="quick",
+    settings=machine_profile("quick").changed(cases=8, shrink_replays=200),
 )
 """
 ODD = """
