@@ -15,8 +15,7 @@ from outlives.invariants.testing import Configuration, SubjectChoice, lifetime_m
 
 TestReal = lifetime_machine(
     SubjectChoice({choice}),
-    configuration=Configuration(policy="fcfs", without=("sessions",)),
-    properties=[{properties}],
+    configuration=Configuration({configuration}),
     settings=machine_profile("quick").changed(cases=8, shrink_replays=200),
 )
 """
@@ -35,14 +34,14 @@ def run(release, tmp_path: Path) -> Runs:
 
 
 def test_the_real_scheduler_has_a_subtest_for_each_property_and_its_saved_runs_come_first(run: Runs, tmp_path: Path):
-    file = CLASS.format(choice="", properties='"PROGRESS", "REFERENCES-MATCH"')
+    file = CLASS.format(choice="", configuration='scenario="gap-one"')
     done = run("-v", file=file)
     assert done.status == 1, done.out
     assert "SUBFAILED[PROGRESS (machine)]" in done.out
-    assert "SUBPASSED[REFERENCES-MATCH (machine)]" in done.out
+    assert "SUBPASSED[GATHER-AFTER-FREE (machine)]" in done.out
     (line, *_) = done.summary()
     assert line.startswith("test_it.py::TestReal::test_properties: vLLM ")
-    assert "fcfs" in line
+    assert "scenario gap-one" in line
     assert any(path.name == "machine-PROGRESS.itf.json" for path in saved_traces(tmp_path / ".outlives"))
     again = run("-q", file=file)
     assert again.out.index("[saved machine-PROGRESS.itf.json") < again.out.index("[PROGRESS (machine)]")
@@ -58,14 +57,14 @@ def test_the_real_scheduler_has_a_subtest_for_each_property_and_its_saved_runs_c
 
 def test_a_scheduler_of_ones_own_that_raises_is_a_violation_with_its_frame(run: Runs, tmp_path: Path):
     (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
-    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.Odd"', properties='"NO-EXCEPTION"'))
+    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.Odd"', configuration='policy="fcfs"'))
     assert done.status == 1
     assert "SUBFAILED[NO-EXCEPTION (machine)]" in done.out
     assert "LookupError: nobody goes here (odd.py:6 in finish_requests" in done.out
 
 
 def test_a_class_that_is_not_there_fails_the_test_with_one_sentence(run: Runs):
-    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.None"', properties=""))
+    done = run("-q", file=CLASS.format(choice='scheduler_cls="odd.None"', configuration=""))
     assert done.status == 1
     assert "odd" in done.out
     assert "INTERNALERROR" not in done.out
