@@ -225,6 +225,18 @@ def test_workers_of_xdist_tell_the_same(run: Runs, tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "pytest-0002").exists()
 
 
+def test_reports_of_each_test_go_into_a_new_folder_in_every_format_of_a_run(run: Runs, tmp_path: Path) -> None:
+    done = run("--outlives-report", "out", file=marked(STUCK))
+    folder = tmp_path / "out/pytest-0001"
+    assert {path.name for path in folder.iterdir()} == {f"test_it.py-test_marked.{end}" for end in
+                                                        ("html", "md", "sarif", "xml")}  # fmt: skip
+    assert "PROGRESS" in (folder / "test_it.py-test_marked.md").read_text(encoding="utf-8")
+    assert done.summary()[-1] == "reports: out/pytest-0001"
+    run("--outlives-report", "out", "--outlives-formats", "junit,pytest", file=marked(STUCK))
+    names = sorted(path.name for path in (tmp_path / "out/pytest-0002").iterdir())
+    assert [name.rpartition(".")[2] for name in names] == ["py", "xml"]
+
+
 def test_without_subtests_one_failure_lists_everything() -> None:
     rows = [Row("a"), Row("b", "b is wrong"), Row("c", "c is wrong")]
     with pytest.raises(pytest.fail.Exception, match="b is wrong\n\nc is wrong"):
