@@ -168,6 +168,14 @@ def test_a_proof_has_a_subtest_for_each_obligation(run: Runs) -> None:
     assert int(passed[1]) > 50
 
 
+def test_the_pages_marked_tests_are_as_it_says(run: Runs) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs/pytest.md").read_text(encoding="utf-8")
+    shown = [block for block in re.findall(r"^```python\n(.*?)^```", page, re.M | re.S) if "mark.outlives" in block]
+    done = run(file="".join(shown))
+    assert done.status == 0, done.out
+    assert "2 passed" in done.out
+
+
 def test_assume_names_the_assumptions_that_hold(run: Runs) -> None:
     body = 'assert outlives.asked.configuration.relaxed == {"A3"}'
     assert run(file=marked('assume="A1,A2,A4"', "outlives", body)).status == 0
