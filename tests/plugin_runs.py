@@ -4,8 +4,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.metadata import entry_points
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 __all__ = ["Ran", "Runs", "plugin_arguments", "pytest_runs"]
@@ -31,8 +32,16 @@ Runs = Callable[..., Ran]
 
 def plugin_arguments() -> list[str]:
     """The option that loads the plugin, where the environment's installed outlives does not bring it."""
-    there = any(each.name == "outlives" for each in entry_points(group="pytest11"))
-    return [] if there else ["-p", "outlives.invariants.pytest_plugin"]
+    return [] if _brings_it() else ["-p", "outlives.invariants.pytest_plugin"]
+
+
+@cache
+def _brings_it() -> bool:
+    """Asked in another folder: a checkout has the metadata of its own editable install beside it."""
+    names = "import importlib.metadata as m; print(*(each.name for each in m.entry_points(group='pytest11')))"
+    with TemporaryDirectory() as folder:
+        said = subprocess.run([sys.executable, "-c", names], cwd=folder, capture_output=True, text=True, check=True)
+    return "outlives" in said.stdout.split()
 
 
 def pytest_runs(folder: Path) -> Runs:
