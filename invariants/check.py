@@ -21,6 +21,7 @@ from .combined import (
 )
 from .configuration import Configuration
 from .explore import Bounds, Exploration
+from .furthest import Furthest
 from .interrupt import was_pressed
 from .jobs import (
     MachineAnswer,
@@ -37,6 +38,7 @@ from .jobs import (
 )
 from .known import Fingerprint, Known
 from .machine_settings import MachineSettings
+from .reached import Refused
 from .report.content import Run
 from .scope_choice import Scopes, chosen_scopes
 from .trace_file import write_trace
@@ -72,6 +74,12 @@ class CheckRun:
     traces: list[tuple[str, Trace, Path]] = field(default_factory=list)
     situations: dict[str, int] = field(default_factory=dict)
     fired: dict[str, int] = field(default_factory=dict)
+    refused: list[Refused] = field(default_factory=list)
+    """The machine's refusals."""
+    at_best: dict[str, Furthest] = field(default_factory=dict)
+    """Situation that the machine never met -> how far it got towards it."""
+    sides: int = 0
+    """Sides of the rules' conditions that the machine took, as bits."""
     found: dict[str, Exploration] = field(default_factory=dict)
     """Scope -> what the exhaustive engine found in it."""
     scopes: Scopes = field(default_factory=dict)
@@ -185,6 +193,9 @@ def _take_machine(run: CheckRun, world: World, outcome: Outcome) -> None:
         run.results.append(result)
     _count(run.situations, seen.situations)
     _count(run.fired, seen.fired)
+    run.refused.append(seen.refused)
+    run.at_best.update(seen.at_best)
+    run.sides |= seen.sides
 
 
 def _take_exhaustive(run: CheckRun, world: World) -> None:

@@ -14,11 +14,14 @@ from outlives.model.setup import MODE_WORDS, PLAIN
 from outlives.model.world import ROUTES, Rules, World
 
 from .agreement import breaks_fact, broken_by_itself, keeps_assumptions, relation_differs
-from .combined import never_fired, order_of_arrivals, routes_taken, stopped_scopes, told_routes
+from .combined import at_best_of, never_fired, order_of_arrivals, routes_taken, stopped_scopes, told_routes
 from .explained import explained
+from .jobs import subject_model
+from .reached import reach_of, refused_in
 from .report.content import Run, Violation
+from .report.reach import Reach
 from .report.stored_table import row_words, stored_tables
-from .situations import SITUATIONS, told_unmet, told_untaken
+from .situations import SITUATIONS, routes_not_taken, told_unmet, told_untaken
 from .trace_file import installed_version
 from .verdict import Result, Trace, Verdict
 
@@ -67,7 +70,12 @@ def summary(run: "CheckRun", world: World) -> Run:
     not_reached: list[str] = []
     if sampled and not run.interrupted:
         ahead = run.configuration.scope().look_ahead.high > 0
-        vacuous += told_untaken(world, run.situations, look_ahead=ahead)
+        drawn = "machine" in run.engines
+        vacuous += told_untaken(
+            routes_not_taken(world, run.situations, look_ahead=ahead),
+            run.at_best if drawn else at_best_of(run.found),
+            otherwise=f"raise --cases (now {run.settings.cases:,})" if drawn else "ask the machine (--engine machine)",
+        )
         not_reached += [*_never_fired(run), *told_unmet(world, run.situations)]
     made = Run(
         title=run.configuration.title(),
@@ -76,6 +84,7 @@ def summary(run: "CheckRun", world: World) -> Run:
         not_covered=_not_covered(run, world),
         not_reached=tuple(not_reached),
         vacuous=tuple(vacuous),
+        reach=_reach(run, world) if sampled and not run.interrupted else None,
         configuration=run.configuration.plain(),
         provenance=_provenance(run, world),
         budgets=_budgets(run),
@@ -87,6 +96,12 @@ def summary(run: "CheckRun", world: World) -> Run:
     # A green run says what its guard is worth beside the others, and what it rests on.
     row = row_words(world.guard.name)
     return replace(made, tables=stored_tables(), notes=(row,) if row else ())
+
+
+def _reach(run: "CheckRun", world: World) -> Reach:
+    actions = tuple(subject_model(run.configuration, world).action_table)
+    sides = [run.sides, *(each.sides for each in run.found.values())]
+    return reach_of(world, actions, [*run.refused, *refused_in(run.found)], sides)
 
 
 def _budgets(run: "CheckRun") -> str:

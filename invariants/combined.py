@@ -12,12 +12,14 @@ from outlives.model.world import World
 
 from .configuration import Configuration
 from .explore import Exploration
+from .furthest import Furthest, furthest
 from .scope_choice import Scopes
 from .situations import ROUTE_SITUATIONS, is_situation, routes_not_taken
 from .verdict import Result, Verdict
 
 __all__ = [
     "Searches",
+    "at_best_of",
     "combined",
     "never_fired",
     "order_of_arrivals",
@@ -53,6 +55,8 @@ def _row(rows: Sequence[Result], found: Searches, scopes: Sequence[str]) -> Resu
     worst = min(rows, key=lambda row: (_ORDER.index(row.verdict), len(row.trace.actions) if row.trace else 0))
     if len(rows) < len(scopes) and worst.verdict is not Verdict.VIOLATED:
         worst = replace(worst, verdict=Verdict.UNKNOWN, note="")
+    if worst.verdict is Verdict.VACUOUS:
+        worst = _vacuous(worst, found)
     # Of a stopped search the report says once, among what is not covered, how far it got and what is left.
     stopped = worst.verdict is Verdict.UNKNOWN and worst.note.startswith("stopped by")
     return replace(
@@ -61,6 +65,25 @@ def _row(rows: Sequence[Result], found: Searches, scopes: Sequence[str]) -> Resu
         note="" if stopped else worst.note,
         details={**worst.details, "scopes": [f"{name} {each.states:,}" for name, each in found.items()]},
     )
+
+
+def _vacuous(row: Result, found: Searches) -> Result:
+    """How far all searches together got."""
+    prop = next(each for search in found.values() for each in search.properties if each.name == row.property)
+    way = at_best_of(found)[prop.name]
+    note = way.note(prop.situation_phrase, "take a larger scope")
+    return replace(row, note=note, details={**row.details, **way.plain()})
+
+
+def at_best_of(found: Searches) -> dict[str, Furthest]:
+    """Of each property and situation that was never met: how far all searches together got towards it."""
+    situations, _ = summed(found)
+    properties = next((search.properties for search in found.values()), ())
+    return {
+        prop.name: furthest(prop, properties, lambda names: situations[names[-1]])
+        for prop in properties
+        if not situations[prop.name]
+    }
 
 
 def _coverage(rows: Sequence[Result], worst: Result, found: Searches, scopes: Sequence[str]) -> str:

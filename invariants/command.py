@@ -128,6 +128,7 @@ def _parser() -> _Parser:
     check.add_argument("--property", action="append", metavar="NAME", help="judge only this property; repeatable")
     check.add_argument("--settings", metavar="NAME", default="ci", help="quick, ci (default), nightly or debug")
     check.add_argument("--cases", type=int, metavar="N", help="runs of the machine, instead of the settings' number")
+    _not_reached_option(check)
     check.add_argument("--known", metavar="FILE", help="findings that are known: met again they do not fail the run")
     _workers_option(check)
     _real_options(check)
@@ -309,6 +310,7 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
         help="a named scope (default: all); repeatable. Numbers given take the place of its own, of a range each",
     )
     parser.add_argument("--stats", action="store_true", help="also sizes, levels, actions and ends, by scope")
+    _not_reached_option(parser)
     bounds = parser.add_argument_group("how far; where a bound stops it the answer is unknown (3)")
     bounds.add_argument("--states", type=int, metavar="N", help="distinct states of a scope")
     bounds.add_argument("--max-depth", type=int, metavar="N", help="actions from an initial state")
@@ -319,6 +321,10 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="keep a stopped search here (several scopes: FILE.SCOPE), and go on from it",
     )
+
+
+def _not_reached_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--not-reached", action="store_true", help="also list branches and refusals not reached")
 
 
 def _workers_option(parser: argparse.ArgumentParser) -> None:

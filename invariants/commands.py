@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from .command_options import checked_formats, formats_of, given_of, option_names
 from .configuration import Configuration
 from .project_options import layers_of
 from .properties import OF_SUBJECTS
-from .report import Reporter, reporter_for
+from .report import Reporter, Run, reporter_for
 from .userfile import place_in_file
 from .workers import ended_by, workers_of
 
@@ -135,10 +136,17 @@ def _check(options: argparse.Namespace, reporter: Reporter) -> int:
             reporter.say(f"Known before: {result.property}, {result.engine}: {result.verdict} ({result.coverage}).")
         reporter.error(_trouble(run.trouble, configuration, folder))
         return reporter.finish(2)
-    reporter.run(report)
+    reporter.run(_listing(report, options))
     if run.found:
         reporter.data("routes", routes_of_scopes(run, configuration.world()))
     return reporter.finish(report.status)
+
+
+def _listing(report: Run, options: argparse.Namespace) -> Run:
+    """With `--not-reached` the terminal lists what it else only counts."""
+    if not options.not_reached or report.reach is None:
+        return report
+    return replace(report, reach=replace(report.reach, listed=True))
 
 
 def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str:
@@ -188,7 +196,7 @@ def _explore(options: argparse.Namespace, reporter: Reporter) -> int:
             reporter.violation(violation)
         reporter.error(_trouble(run.trouble, configuration, run.folder))
         return reporter.finish(2)
-    reporter.run(report)
+    reporter.run(_listing(report, options))
     reporter.data("routes", routes_of_scopes(run, configuration.world()))
     return reporter.finish(report.status)
 

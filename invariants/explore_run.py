@@ -16,6 +16,7 @@ from outlives.model.world import World
 
 from .agreement import GATHER, breaks_fact, disagreement, judged_by_others, keeps_assumptions, relation_says
 from .combined import (
+    at_best_of,
     combined,
     never_fired,
     order_of_arrivals,
@@ -31,10 +32,12 @@ from .explained import explained
 from .explore import Bounds, Exploration
 from .explore_stats import plain_statistics, statistics_tables
 from .jobs import ScopeWork, scope_job, subject_model, user_files, whole
+from .reached import reach_of, refused_in
 from .report import Reporter, Run, Violation
+from .report.reach import Reach
 from .report.telling import count_of
 from .scope_choice import Scopes
-from .situations import SITUATIONS, routes_not_taken
+from .situations import SITUATIONS, routes_not_taken, told_untaken
 from .trace_file import write_trace
 from .verdict import Result, Trace, Verdict
 from .workers import Job, ordered
@@ -171,10 +174,8 @@ def _report(run: ExploreRun, world: World) -> Run:
             *never_fired(run.found),
             *(f"never: {each.phrase}" for each in SITUATIONS if not situations.get(each.name)),
         ),
-        vacuous=tuple(
-            f"open route {route} was never taken; close it with --without {route}, or visit a scope that takes it"
-            for route in missing
-        ),
+        vacuous=tuple(told_untaken(missing, at_best_of(run.found), otherwise="visit a scope that takes it")),
+        reach=None if run.interrupted else _reach(run, world),
         configuration=run.configuration.plain(),
         provenance={
             "states of each scope": {name: found.states for name, found in run.found.items()},
@@ -184,6 +185,13 @@ def _report(run: ExploreRun, world: World) -> Run:
         out=str(run.folder),
         interrupted=run.interrupted,
     )
+
+
+def _reach(run: ExploreRun, world: World) -> Reach:
+    actions = tuple(subject_model(run.configuration, world).action_table)
+    sides = [found.sides for found in run.found.values()]
+    resumed = any(found.details.get("resumed") for found in run.found.values())
+    return reach_of(world, actions, refused_in(run.found), sides, resumed=resumed)
 
 
 def routes_of_scopes(run: ExploreRun, world: World) -> dict[str, list[str]]:

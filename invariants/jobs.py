@@ -17,9 +17,11 @@ from outlives.model.state import State
 from outlives.model.world import World
 
 from .agreement import shortened
+from .branches import Sides, conditions_of, counted
 from .configuration import Configuration
 from .endings import ending_properties
 from .explore import Bounds, Checkpoint, Exploration, Progress, explore
+from .furthest import Furthest
 from .known import Fingerprint, Known, skipping
 from .situations import SITUATIONS, is_situation
 from .trace_file import write_trace
@@ -46,6 +48,8 @@ __all__ = [
 
 _TELL_EVERY = 5.0
 """Seconds between two lines of live progress of one search."""
+_EASE_AFTER_CASES, _EASE_AFTER_STATES = 25, 3_000
+"""When the rules' probes that have seen what they are for are taken away: it costs a twentieth of a second."""
 
 
 def user_files(configuration: Configuration) -> tuple[str, ...]:
@@ -94,6 +98,12 @@ class MachineAnswer:
     fired: Mapping[str, int]
     seen: Mapping[Fingerprint, int]
     """Known findings that were met."""
+    refused: Mapping[str, Mapping[str, int]]
+    """Action -> reason -> how often."""
+    at_best: Mapping[str, Furthest]
+    """Situation that never arose -> how far runs got towards it."""
+    sides: int
+    """Of the rules' conditions, the sides that were taken (`branches`)."""
 
 
 def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
@@ -108,17 +118,19 @@ def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
     model = subject_model(work.configuration, world, judged=judged)
 
     def progress(at: "MachineProgress") -> None:
+        sides.ease(at.cases >= _EASE_AFTER_CASES)
         tell(at.cases, at.text)
 
     def keep(trace: Trace, path: Path) -> None:
         write_trace(trace, work.configuration, path)
 
     try:
-        seen = run_machine(
-            model, settings=work.settings, seed=work.seed, out=work.folder, progress=progress, write_trace=keep
-        )
+        with counted(conditions_of(world)) as sides:
+            seen = run_machine(
+                model, settings=work.settings, seed=work.seed, out=work.folder, progress=progress, write_trace=keep
+            )
     except MachineInterrupted as stop:
-        return Partial(_machine_answer(stop.partial, [], seen_before))
+        return Partial(_machine_answer(stop.partial, [], seen_before, sides.taken))
     rows: list[Result] = []
     try:
         results = []
@@ -129,17 +141,22 @@ def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
                 rows += more
             results.append(replace(result, trace=trace))
     except KeyboardInterrupt:
-        return Partial(_machine_answer(seen, [], seen_before))
-    return _machine_answer(replace(seen, results=tuple(results)), rows, seen_before)
+        return Partial(_machine_answer(seen, [], seen_before, sides.taken))
+    return _machine_answer(replace(seen, results=tuple(results)), rows, seen_before, sides.taken)
 
 
-def _machine_answer(seen: "MachineRun", disagreements: list[Result], met: Mapping[Fingerprint, int]) -> MachineAnswer:
+def _machine_answer(
+    seen: "MachineRun", disagreements: list[Result], met: Mapping[Fingerprint, int], sides: int
+) -> MachineAnswer:
     return MachineAnswer(
         results=tuple(result for result in seen.results if not is_situation(result.property)),
         disagreements=tuple(disagreements),
         situations=dict(seen.situations),
         fired=dict(seen.fired),
         seen=dict(met),
+        refused={action: dict(reasons) for action, reasons in seen.refused.items()},
+        at_best={name: way for name, way in seen.at_best.items() if is_situation(name)},
+        sides=sides,
     )
 
 
@@ -173,14 +190,15 @@ def scope_job(work: ScopeWork, tell: Tell) -> Exploration | Partial:
     if work.until is not None:
         # A scope that finds no time left is still begun, so that it is reported as stopped by the clock.
         bounds = replace(bounds, seconds=max(0.001, round(work.until - time.time(), 2)))
-    found = explore(
-        subject_model(work.configuration, world, endings=work.endings),
-        bounds=bounds,
-        initial=work.states,
-        listener=_Listener(work.scope, tell),
-        checkpoint=_checkpoint(work),
-    )
-    plain = replace(found, properties=())
+    with counted(conditions_of(world)) as sides:
+        found = explore(
+            subject_model(work.configuration, world, endings=work.endings),
+            bounds=bounds,
+            initial=work.states,
+            listener=_Listener(work.scope, tell, sides),
+            checkpoint=_checkpoint(work),
+        )
+    plain = replace(found, properties=(), sides=sides.taken)
     return Partial(plain) if found.interrupted else plain
 
 
@@ -201,12 +219,14 @@ def _checkpoint(work: ScopeWork) -> Checkpoint | None:
 class _Listener:
     """Progress of a search as a count of states, and now and then as a line."""
 
-    def __init__(self, name: str, tell: Tell) -> None:
+    def __init__(self, name: str, tell: Tell, sides: Sides) -> None:
         self._name = name
         self._tell = tell
+        self._sides = sides
         self._told = time.perf_counter()
 
     def __call__(self, at: Progress) -> None:
+        self._sides.ease(at.states >= _EASE_AFTER_STATES)
         text = ""
         if time.perf_counter() - self._told >= _TELL_EVERY:
             self._told = time.perf_counter()

@@ -177,7 +177,8 @@ def released_twice(world: World, state: State) -> str:
 
 def released(before: State, _action: Action | None, after: State) -> bool:
     return any(
-        set(old.references) - set(new.references) for old, new in zip(before.requests, after.requests, strict=True)
+        old.references is not new.references and set(old.references) - set(new.references)
+        for old, new in zip(before.requests, after.requests, strict=True)
     )
 
 

@@ -19,6 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from outlives.model.contract import Action, Choice, Model, Property, Range, SetupModel, TableModel
 from outlives.model.errors import BadModel, UnknownName
 
+from .furthest import Furthest, Met, furthest
 from .machine_database import RoundsDatabase, layered_database, observed
 from .machine_record import Recorder, initial_states
 from .machine_rules import ModelMachine, PropertyViolated, action_names, machine_class
@@ -85,6 +86,8 @@ class MachineRun:
     rounds: int
     seconds: float
     interrupted: bool = False
+    at_best: Mapping[str, Furthest] = field(default_factory=dict)
+    """Property whose situation never arose -> how far runs got towards it."""
 
     @property
     def never_fired(self) -> tuple[str, ...]:
@@ -118,6 +121,7 @@ class _Session:
     traces: dict[str, Trace] = field(default_factory=dict)
     judged: dict[str, tuple[int, int]] = field(default_factory=dict)
     rounds: int = 0
+    met: Met = field(default_factory=Met)
     found: tuple[Property[Any], Witness[Any]] | None = None
 
     def say(self, text: str = "") -> None:
@@ -130,9 +134,11 @@ class _Session:
                 )
             )
 
-    def on_case(self, _: ModelMachine) -> None:
-        if self.recorder.counting and self.recorder.cases % _REPORT_EVERY == 0:
-            self.say()
+    def on_case(self, machine: ModelMachine) -> None:
+        if self.recorder.counting:
+            self.met.add(machine.situations)
+            if self.recorder.cases % _REPORT_EVERY == 0:
+                self.say()
 
     def on_found(self, machine: ModelMachine, prop: Property[Any]) -> None:
         """Keep the first failing run of a round and write it down before anything else happens."""
@@ -212,6 +218,7 @@ def _round(session: _Session, remaining: tuple[Property[Any], ...], label: str) 
     recorder = session.recorder
     session.found = None
     session.rounds += 1
+    session.met.begin(prop.name for prop in remaining)
     recorder.counting = True
     recorder.judge_only(remaining)
     machine = machine_class(
@@ -266,8 +273,13 @@ def _summary(session: _Session, *, interrupted: bool = False) -> MachineRun:
     recorder = session.recorder
     situations = {prop.name: recorder.situations[prop.name] for prop in session.properties}
     done = not interrupted and not (session.chosen.first_only and session.traces)
+    at_best = {
+        prop.name: furthest(prop, session.properties, session.met.together, of=recorder.cases)
+        for prop in session.properties
+        if not recorder.situations[prop.name]
+    }
     return MachineRun(
-        results=tuple(_result(session, prop, done) for prop in session.properties),
+        results=tuple(_result(session, prop, done, at_best.get(prop.name)) for prop in session.properties),
         settings=session.chosen,
         seed=session.seed,
         cases=recorder.cases,
@@ -280,22 +292,26 @@ def _summary(session: _Session, *, interrupted: bool = False) -> MachineRun:
         rounds=session.rounds,
         seconds=perf_counter() - session.began,
         interrupted=interrupted,
+        at_best=at_best,
     )
 
 
-def _result(session: _Session, prop: Property[Any], done: bool) -> Result:
+def _result(session: _Session, prop: Property[Any], done: bool, at_best: Furthest | None) -> Result:
     cases, taken = session.judged.get(prop.name, (0, 0))
     arose = session.recorder.situations[prop.name]
     trace = session.traces.get(prop.name)
-    note = ""
+    note, way = "", {}
     if trace is not None:
         verdict = Verdict.VIOLATED
     elif not done:
         verdict = Verdict.UNKNOWN
         note = "the run was cut short before this property had its share of runs"
-    elif not arose:
+    elif at_best is not None:
         verdict = Verdict.VACUOUS
-        note = f"it never happened that {prop.situation_phrase}; more steps or a larger scope may reach it"
+        chosen = session.chosen
+        more = f"--cases (now {chosen.cases:,}) or the steps of a case (now {chosen.steps}: --settings)"
+        note = at_best.note(prop.situation_phrase, f"raise {more}")
+        way = at_best.plain()
     else:
         verdict = Verdict.PASSED
     return Result(
@@ -305,7 +321,7 @@ def _result(session: _Session, prop: Property[Any], done: bool) -> Result:
         coverage=f"{cases:,} runs, {taken:,} steps",
         trace=trace,
         note=note,
-        details={"cases": cases, "steps": taken, "situations": arose, "seed": session.seed},
+        details={"cases": cases, "steps": taken, "situations": arose, "seed": session.seed, **way},
     )
 
 

@@ -50,12 +50,18 @@ from .judge_requests import (
 __all__ = ["OF_SUBJECTS", "PROPERTY_NAMES", "known_property", "scheduler_properties"]
 
 
+_LEFT, _ENCODED, _RELEASED = "SITUATION-DISPATCHED", "SITUATION-ENCODED", "SITUATION-RELEASED"
+"""Situations that come before those of the properties (`situations`)."""
+
+
 def _by_text(
     name: str,
     phrase: str,
     wrong: Callable[[State], str],
     situation: Callable[[State, Action | None, State], bool],
     situation_phrase: str,
+    towards: tuple[str, ...] = (),
+    more: str = "",
 ) -> Property[State]:
     """A state property given by a function that says what is wrong, or nothing."""
     return Property(
@@ -65,6 +71,8 @@ def _by_text(
         explain=lambda _before, _action, after: wrong(after),
         situation=situation,
         situation_phrase=situation_phrase,
+        towards=towards,
+        more=more,
     )
 
 
@@ -78,6 +86,8 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             explain=lambda _before, _action, after: missed(after),
             situation=read_an_item,
             situation_phrase="a step read an item",
+            towards=(_LEFT, _ENCODED),
+            more="--items",
         ),
         Property(
             name="PLANNED-ENCODED",
@@ -86,6 +96,8 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             explain=why_unencoded,
             situation=planned,
             situation_phrase="a step was told to encode",
+            towards=(_LEFT,),
+            more="--items",
         ),
         Property(
             name="COUNTERS-SOUND",
@@ -94,6 +106,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             explain=why_counters,
             situation=output_processed,
             situation_phrase="an output was processed",
+            towards=(_LEFT,),
         ),
         Property(
             name="PLACEHOLDERS-KEPT",
@@ -102,6 +115,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             explain=why_unkept,
             situation=promises,
             situation_phrase="a step in flight promised outputs",
+            towards=(_LEFT,),
         ),
         Property(
             name="CONFIRMED-MONOTONE",
@@ -110,6 +124,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             explain=why_fallen,
             situation=output_of_running,
             situation_phrase="an output of a running request was processed",
+            towards=(_LEFT,),
             kind="step",
         ),
         _by_text(
@@ -118,6 +133,8 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             slots,
             has_entries,
             "the book had an entry",
+            (_LEFT,),
+            "--items",
         ),
         _by_text(
             "REFERENCES-MATCH",
@@ -125,6 +142,8 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             references,
             has_references,
             "a request referenced an item",
+            (_LEFT, _ENCODED),
+            "--items",
         ),
         _by_text(
             "IDLE-EXACT",
@@ -132,6 +151,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             idle,
             has_idle,
             "an entry was idle",
+            (_LEFT, _ENCODED, _RELEASED),
         ),
         _by_text(
             "SHELF-AGREES",
@@ -139,6 +159,8 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             shelf_differs,
             drained_with_shelf,
             "every step had executed and the shelf was not empty",
+            (_LEFT, _ENCODED),
+            "--items",
         ),
         _by_text(
             "RELEASE-ONCE",
@@ -146,6 +168,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             lambda state: released_twice(world, state),
             released,
             "a reference was released",
+            (_LEFT, _ENCODED),
         ),
         _by_text(
             "NOTHING-LEFT",
@@ -153,6 +176,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             left_over,
             lambda _before, _action, after: quiet(after),
             "all requests were done and the pipeline was empty",
+            (_LEFT, "SITUATION-PROCESSED"),
         ),
         Property(
             name="PROGRESS",

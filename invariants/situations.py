@@ -4,12 +4,18 @@ Belongs here: one value per situation, of the same type as a property so that ev
 that is always true. `routes` says which of them show that an open route was really taken.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 
 from outlives.model.contract import Action, Property
 from outlives.model.setup import request_number
 from outlives.model.state import PAUSED, RUNNING, WAITING, State, items_of
 from outlives.model.world import ROUTES, World
+
+from .furthest import Furthest
+from .judge_cache import planned, released
+from .judge_order import encoded_again, read_after_eviction, rejected_after_release, resumed_after_eviction
+from .judge_requests import output_processed
 
 __all__ = ["ROUTE_SITUATIONS", "SITUATIONS", "is_situation", "routes_not_taken", "told_unmet", "told_untaken"]
 
@@ -22,7 +28,7 @@ def is_situation(name: str) -> bool:
 
 
 def _preempted_in_pass(before: State, action: Action | None, after: State) -> bool:
-    if action is None or action.name not in ("schedule", "resume"):
+    if action is None or action.name not in ("schedule", "resume") or before.waiting == after.waiting:
         return False
     return any(
         old.status == RUNNING and new.status == WAITING
@@ -61,11 +67,15 @@ def _prefix_hit(before: State, action: Action | None, after: State) -> bool:
 
 
 def _hit(before: State, _action: Action | None, after: State) -> bool:
+    if before.book.idle == after.book.idle:
+        return False
     old = set(before.book.idle) - set(after.book.idle)
     return any(entry.holders and entry.key in old for entry in after.book.entries)
 
 
 def _evicted(before: State, _action: Action | None, after: State) -> bool:
+    if before.book.entries is after.book.entries:
+        return False
     there = {entry.key for entry in after.book.entries}
     return any(entry.key not in there for entry in before.book.entries)
 
@@ -108,6 +118,8 @@ def _beside_strangers(before: State, action: Action | None, after: State) -> boo
 
 
 def _paused(before: State, after: State) -> list[int]:
+    if PAUSED not in [request.status for request in after.requests]:
+        return []
     return [
         number
         for number, (old, new) in enumerate(zip(before.requests, after.requests, strict=True))
@@ -157,7 +169,7 @@ def _refilled(before: State, _action: Action | None, after: State) -> bool:
 
 
 def _shared(_before: State, _action: Action | None, after: State) -> bool:
-    return any(len(entry.holders) > 1 for entry in after.book.entries)
+    return len(after.requests) > 1 and any(len(entry.holders) > 1 for entry in after.book.entries)
 
 
 def _padded(before: State, _action: Action | None, after: State) -> bool:
@@ -172,7 +184,18 @@ def _output_in(mode: str) -> Callable[[State, Action | None, State], bool]:
     return arises
 
 
-def _situation(name: str, phrase: str, arises: Callable[[State, Action | None, State], bool]) -> Property[State]:
+def _left(before: State, _action: Action | None, after: State) -> bool:
+    return _dispatched(before, after)
+
+
+def _situation(
+    name: str,
+    phrase: str,
+    arises: Callable[[State, Action | None, State], bool],
+    towards: str = "",
+    more: str = "",
+) -> Property[State]:
+    """`towards`: names of those that come before it, without their prefix; `more`: what to raise."""
     return Property(
         name=_PREFIX + name,
         phrase=phrase,
@@ -181,36 +204,101 @@ def _situation(name: str, phrase: str, arises: Callable[[State, Action | None, S
         situation=arises,
         situation_phrase=phrase,
         kind="step",
+        towards=tuple(_PREFIX + before for before in towards.split()),
+        more=more,
     )
 
 
 SITUATIONS = (
-    _situation("PREEMPTED-IN-PASS", "a request was preempted in a pass", _preempted_in_pass),
-    _situation("PREEMPTED-BETWEEN", "a request was preempted by a stranger's pass", _named("preempt")),
+    _situation("DISPATCHED", "a step left with tokens of a request", _left),
+    _situation("ENCODED", "a step was told to encode", planned, "DISPATCHED", "--items"),
+    _situation("PROCESSED", "an output was processed", output_processed, "DISPATCHED"),
+    _situation("RELEASED", "a reference was released", released, "DISPATCHED ENCODED"),
+    _situation("PREEMPTED-IN-PASS", "a request was preempted in a pass", _preempted_in_pass, "DISPATCHED"),
+    _situation("PREEMPTED-BETWEEN", "a request was preempted by a stranger's pass", _named("preempt"), "DISPATCHED"),
     _situation("ABORTED", "a client went away", _named("abort")),
-    _situation("CHUNKED", "a prompt needed several chunks", _chunked),
-    _situation("CUT-BY-GATE", "the encoder gate cut a chunk", _cut_by_gate),
-    _situation("PREFIX-HIT", "a request was admitted with part of its prefix computed", _prefix_hit),
-    _situation("IDLE-HIT", "an idle entry was referenced again", _hit),
-    _situation("EVICTED", "an entry was evicted", _evicted),
-    _situation("STALE-OUTPUT", "an output arrived after its request was preempted or gone", _stale_output),
-    _situation("REJECTED", "drafts were rejected", _rejected),
-    _situation("DRAFTER-READ", "a drafter read past the window of its step", _drafted),
-    _situation("READ-AHEAD", "the drafter's look-ahead reached an item that the target did not read", _read_ahead),
-    _situation("REFILLED", "a pass evicted entries and encoded others", _refilled),
-    _situation("SHARED-KEY", "two requests referenced one entry", _shared),
-    _situation("PRIORITY-VICTIM", "a request was preempted in a pass under the priority policy", _priority_victim),
-    _situation("VICTIM-PLANNED", "a victim had planned an encode in the very pass", _victim_planned),
-    _situation("PREFIX-CACHE-RESET", "the prefix cache was reset", _named("reset_prefix_cache")),
-    _situation("BESIDE-STALE", "a request resumed beside its stale output", _beside_stale),
-    _situation("ENCODER-CACHE-RESET", "the encoder cache was reset", _named("reset_encoder_cache")),
-    _situation("RESET-IN-FLIGHT", "the encoder cache was reset with steps in flight", _reset_in_flight),
-    _situation("KV-LOAD-FAILED", "KV blocks failed to load", _named("fail_kv_load")),
-    _situation("FAILED-INSIDE", "KV blocks failed to load from the middle of an item on", _failed_inside),
-    _situation("TURN-ENDED", "a session's turn ended", _turn_ended),
-    _situation("TURN-IN-FLIGHT", "a session's turn ended with steps in flight", _turn_ended_in_flight),
-    _situation("TURN-CONTINUED", "a session went on with its next turn", _named("continue_session")),
-    _situation("PADDED", "an admission of one token was padded with drafts", _padded),
+    _situation("CHUNKED", "a prompt needed several chunks", _chunked, "DISPATCHED"),
+    _situation("CUT-BY-GATE", "the encoder gate cut a chunk", _cut_by_gate, "DISPATCHED ENCODED", "--items"),
+    _situation("PREFIX-HIT", "a request was admitted with part of its prefix computed", _prefix_hit, "DISPATCHED"),
+    _situation("IDLE-HIT", "an idle entry was referenced again", _hit, "ENCODED RELEASED", "--requests or --items"),
+    _situation("EVICTED", "an entry was evicted", _evicted, "ENCODED RELEASED", "--items or --requests"),
+    _situation(
+        "READ-AFTER-EVICTION",
+        "a step in flight read a key that was evicted after it had left",
+        read_after_eviction,
+        "ENCODED RELEASED EVICTED",
+        "--depth",
+    ),
+    _situation(
+        "ENCODED-AGAIN",
+        "an evicted key was encoded again",
+        encoded_again,
+        "ENCODED RELEASED EVICTED",
+        "--requests or --items",
+    ),
+    _situation(
+        "RESUMED-AFTER-EVICTION",
+        "a preempted request resumed after a key of its had been evicted",
+        resumed_after_eviction,
+        "ENCODED RELEASED EVICTED",
+    ),
+    _situation("STALE-OUTPUT", "an output arrived after its request was preempted or gone", _stale_output, "PROCESSED"),
+    _situation("REJECTED", "drafts were rejected", _rejected, "PROCESSED", "--drafts"),
+    _situation(
+        "REJECTED-AFTER-RELEASE",
+        "drafts were rejected after an item of their request had been released",
+        rejected_after_release,
+        "ENCODED RELEASED REJECTED",
+    ),
+    _situation("DRAFTER-READ", "a drafter read past the window of its step", _drafted, "DISPATCHED", "--look-ahead"),
+    _situation(
+        "READ-AHEAD",
+        "the drafter's look-ahead reached an item that the target did not read",
+        _read_ahead,
+        "ENCODED DRAFTER-READ",
+    ),
+    _situation(
+        "REFILLED", "a pass evicted entries and encoded others", _refilled, "ENCODED RELEASED EVICTED", "--items"
+    ),
+    _situation("SHARED-KEY", "two requests referenced one entry", _shared, "ENCODED", "--requests"),
+    _situation(
+        "PRIORITY-VICTIM",
+        "a request was preempted in a pass under the priority policy",
+        _priority_victim,
+        "DISPATCHED PREEMPTED-IN-PASS",
+    ),
+    _situation(
+        "VICTIM-PLANNED",
+        "a victim had planned an encode in the very pass",
+        _victim_planned,
+        "ENCODED PREEMPTED-IN-PASS",
+        "--requests",
+    ),
+    _situation("PREFIX-CACHE-RESET", "the prefix cache was reset", _named("reset_prefix_cache"), "DISPATCHED"),
+    _situation("BESIDE-STALE", "a request resumed beside its stale output", _beside_stale, "PREFIX-CACHE-RESET"),
+    _situation("ENCODER-CACHE-RESET", "the encoder cache was reset", _named("reset_encoder_cache"), "ENCODED"),
+    _situation(
+        "RESET-IN-FLIGHT",
+        "the encoder cache was reset with steps in flight",
+        _reset_in_flight,
+        "ENCODED ENCODER-CACHE-RESET",
+    ),
+    _situation("KV-LOAD-FAILED", "KV blocks failed to load", _named("fail_kv_load"), "DISPATCHED PREFIX-HIT"),
+    _situation(
+        "FAILED-INSIDE",
+        "KV blocks failed to load from the middle of an item on",
+        _failed_inside,
+        "PREFIX-HIT KV-LOAD-FAILED",
+        "--items",
+    ),
+    _situation("TURN-ENDED", "a session's turn ended", _turn_ended, "PROCESSED", "--turns"),
+    _situation(
+        "TURN-IN-FLIGHT", "a session's turn ended with steps in flight", _turn_ended_in_flight, "TURN-ENDED", "--depth"
+    ),
+    _situation(
+        "TURN-CONTINUED", "a session went on with its next turn", _named("continue_session"), "PROCESSED TURN-ENDED"
+    ),
+    _situation("PADDED", "an admission of one token was padded with drafts", _padded, "PREFIX-HIT", "--drafts"),
     _situation("SYNCHRONOUS", "an output was processed under synchronous scheduling", _output_in("synchronous")),
     _situation("DIFFUSION", "an output of a diffusion model was processed", _output_in("diffusion")),
     _situation("ENCODER-DECODER", "an output of an encoder-decoder model was processed", _output_in("encoder_decoder")),
@@ -241,12 +329,18 @@ def routes_not_taken(world: World, met: Mapping[str, int], *, look_ahead: bool) 
     )
 
 
-def told_untaken(world: World, met: Mapping[str, int], *, look_ahead: bool) -> list[str]:
-    """The same in words, with what to do."""
-    return [
-        f"open route {route} was never taken; close it with --without {route}, or raise --cases"
-        for route in routes_not_taken(world, met, look_ahead=look_ahead)
-    ]
+def told_untaken(
+    routes: Iterable[str], at_best: Mapping[str, Furthest] = MappingProxyType({}), *, otherwise: str = "raise --cases"
+) -> list[str]:
+    """These in words: how far it got (`at_best`, by situation), and what to do, `otherwise` in general."""
+    told = []
+    for route in routes:
+        ways = [at_best[name] for name in ROUTE_SITUATIONS[route] if name in at_best]
+        way = max(ways, key=lambda each: len(each.stages), default=None)
+        best = f"; {way.words()}" if way is not None and len(way.stages) > 1 else ""
+        more = f"raise {way.more}, or " if way is not None and way.more else ""
+        told.append(f"open route {route} was never taken{best}; close it with --without {route}, or {more}{otherwise}")
+    return told
 
 
 def told_unmet(world: World, met: Mapping[str, int]) -> list[str]:

@@ -24,7 +24,7 @@ from .properties import scheduler_properties
 from .report import Reporter, Run, Violation, explain
 from .report.witness import watch
 from .run_record import stamped
-from .situations import SITUATIONS, told_unmet, told_untaken
+from .situations import SITUATIONS, routes_not_taken, told_unmet, told_untaken
 from .subject.guard import OUTSIDE, last_frame
 from .subject.live import CACHING, NO_EXCEPTION, on_or_off
 from .subject.own import SubjectChoice
@@ -131,7 +131,7 @@ def _report(
     vacuous: list[str] = []
     not_reached: list[str] = []
     if not interrupted:
-        vacuous = told_untaken(world, answer.situations, look_ahead=ahead)
+        vacuous = told_untaken(routes_not_taken(world, answer.situations, look_ahead=ahead))
         not_reached = [f"action {name} never fired" for name, times in answer.fired.items() if not times]
         not_reached += told_unmet(world, answer.situations)
     asked = "" if configuration.scenario is None else f", scenario {configuration.scenario}"

@@ -99,6 +99,11 @@ class Property(Generic[State]):
     """That situation in words, e.g. "a step read an item"."""
     kind: Literal["state", "step", "progress"] = "state"
     """`state` reads only `after`; `step` reads all three; `progress` as above."""
+    towards: tuple[str, ...] = ()
+    """Properties whose situations come before this one's, the first one first: where this one's never arose, reports
+    tell how far runs got. Names that the model does not have are passed over."""
+    more: str = ""
+    """What to raise, where no situation but this property's own is missing: `--drafts`, `the tank's capacity`."""
 
 
 class Model(Protocol[State]):

@@ -10,6 +10,7 @@ from typing import Any
 
 from outlives.model.contract import Property
 
+from ..furthest import Furthest, furthest
 from ..verdict import Result, Trace, Verdict
 
 __all__ = ["ENGINE", "ActionCount", "Exploration"]
@@ -82,6 +83,8 @@ class Exploration:
     """Stopped by Ctrl-C."""
     left: str = ""
     """Where stopped: an honest estimate of what is left, in words."""
+    sides: int = 0
+    """Of the rules' conditions, the sides that were taken, as bits; who starts a search counts them, or does not."""
     seconds: float = 0.0
     memory: int = 0
     """Resident bytes of the process at the end."""
@@ -179,8 +182,12 @@ class Exploration:
         if self.stopped is not None:
             return Verdict.UNKNOWN, f"stopped by {self.stopped}; left: {self.left}"
         if not self.situations[each.name]:
-            return Verdict.VACUOUS, f"in no state of the scope {each.situation_phrase}; a larger scope may reach it"
+            return Verdict.VACUOUS, self.at_best(each).note(each.situation_phrase, "take a larger scope")
         return Verdict.EXHAUSTED, ""
+
+    def at_best(self, each: Property[Any]) -> Furthest:
+        """How far the search got towards a situation that never arose."""
+        return furthest(each, self.properties, lambda names: self.situations[names[-1]])
 
     def _details(self, each: Property[Any]) -> dict[str, Any]:
         return {
@@ -190,6 +197,7 @@ class Exploration:
             "situations": self.situations[each.name],
             "broken": self.broken[each.name],
             "seconds": round(self.seconds, 3),
+            **({} if self.situations[each.name] else self.at_best(each).plain()),
         }
 
     def same(self, other: "Exploration") -> Sequence[str]:

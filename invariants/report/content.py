@@ -18,6 +18,7 @@ from outlives.model.world import World
 from ..verdict import Result, Trace, Verdict, exit_status
 from .analysis import Analysis
 from .changes import Change, changes
+from .reach import Reach
 from .story import Story, tell
 from .strip import Strip, strips_of
 from .telling import count_of
@@ -267,6 +268,8 @@ class Run:
     """What could have occurred and did not: actions, refusals, situations, with what to raise."""
     vacuous: tuple[str, ...] = ()
     """Open routes that never fired: they make the run vacuous."""
+    reach: Reach | None = None
+    """How much of the rules the run saw; None: nobody counted."""
     configuration: Mapping[str, Any] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Versions, seed, budgets, seconds: plain values."""

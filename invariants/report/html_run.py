@@ -78,6 +78,9 @@ def run_parts(run: Run, limits: Limits) -> Iterator[Markup]:
     ):
         if listed:
             yield section(title, bullets(listed, limits), f"listed {kind}")
+    if run.reach is not None:
+        lists = [gathered(tag("h4", title), bullets(lines, limits)) for title, lines in run.reach.lists()]
+        yield section(f"{run.reach.words()}", gathered(*lists), "listed reach")
     for table in run.tables[: limits.tables]:
         yield data_table(table, limits)
     if len(run.tables) > limits.tables:

@@ -49,6 +49,7 @@ class JsonReporter:
             "not_covered": run.all_not_covered,
             "not_reached": run.not_reached,
             "vacuous": run.vacuous,
+            **({} if run.reach is None else {"reach": run.reach.plain()}),
             "out": run.out,
             "interrupted": run.interrupted,
         }

@@ -202,6 +202,10 @@ def _about_run(run: Run) -> Iterator[tuple[str, str, int]]:
         yield f"the table {each.name}", _data(each), 6
     yield "what was not covered", _list("Not covered", run.all_not_covered), 5
     yield "what was not reached", _list("Not reached", run.not_reached), 6
+    if run.reach is not None:
+        yield "how much of the rules was seen", f"{text(run.reach.words())}\n", 5
+        for title, lines in run.reach.lists():
+            yield title, _list(title, lines), 7
     yield "the configuration", _folded_values("Configuration", run.configuration), 8
     yield "the provenance", _folded_values("Versions, seed and budgets", run.provenance), 8
 

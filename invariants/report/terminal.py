@@ -114,6 +114,7 @@ class TerminalReporter:
         ):
             if listed:
                 self.emit("", self.text(title, "bold"), *self.indented(f"- {each}" for each in listed))
+        self._reach(run)
         for name, value in run.provenance.items():
             if isinstance(value, Mapping):
                 counts = "; ".join(f"{what} {count:,}" if isinstance(count, int) else f"{what} {count}"
@@ -126,6 +127,16 @@ class TerminalReporter:
         if ending:
             self.emit("", self.text("; ").join(ending))
         self.emit("", self._overall(run))
+
+    def _reach(self, run: Run) -> None:
+        """One line, and what was not reached where that was asked for."""
+        if run.reach is None:
+            return
+        listed = run.reach.lists()
+        where = "; the rest: --not-reached, --json" if listed and not run.reach.listed else ""
+        self.emit("", self.text(f"{run.reach.words()}{where}"))
+        for title, lines in listed if run.reach.listed else ():
+            self.emit("", self.text(title, "bold"), *self.indented(f"- {each}" for each in lines))
 
     def _results(self, results: Sequence[Result]) -> Table:
         noted = any(result.note for result in results)
