@@ -26,8 +26,8 @@ Node = TypeVar("Node", bound=ast.AST)
 _PREFIX = "_outlives_branch_"
 PROBE = f"{_PREFIX}probe"
 """The global function that probes in the form of a call use."""
-_DECLARED = {"switches", "relaxed", "reader", "site", "counts_drafts"}
-"""Of `World` and its guard: what is the same in every state."""
+_DECLARED = {"relaxed": "world", "reader": "world", "site": "guard", "counts_drafts": "guard"}
+"""What is the same in every state, by whose it is; and all of a world's `switches`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,8 @@ class _Unit:
     found: list[Found] = field(default_factory=list)
     stored: list[str] = field(default_factory=list)
     """Names that it sets, which are to be global in it."""
+    declared: frozenset[str] = frozenset()
+    """Its names for something declared."""
 
 
 class _Probes(ast.NodeTransformer):
@@ -124,7 +126,7 @@ class _Probes(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         line = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-        unit = _Unit(f"{self._prefix}{node.name}", line)
+        unit = _Unit(f"{self._prefix}{node.name}", line, declared=_declared_names(node))
         self.units.append(unit)
         with self._inside(f"{unit.name}.<locals>.", unit):
             node.body = self._all(node.body)
@@ -264,7 +266,7 @@ class _Probes(ast.NodeTransformer):
         """A condition of every function that it is in; its place, or -1 where it needs no probe."""
         place = self._places
         self._places += 1
-        text, declared = " ".join(ast.unparse(test).split()), _declared(test)
+        text, declared = " ".join(ast.unparse(test).split()), _declared(test, self._around[-1].declared)
         for unit in self._around:
             number = 1 + sum(other.text == text for other in unit.found)
             unit.found.append(Found(place, text, number, test.lineno, declared))
@@ -281,9 +283,26 @@ def _composed(test: ast.expr) -> bool:
     return isinstance(test, ast.BoolOp) or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
 
 
-def _declared(test: ast.expr) -> bool:
+def _declared_names(function: ast.FunctionDef) -> frozenset[str]:
+    """Local names that are given something declared, and nothing else: `settle = world.switches.settle_turn`."""
+    stored = [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    given = [node for node in ast.walk(function) if isinstance(node, ast.Assign) and len(node.targets) == 1]
+    return frozenset(
+        target.id
+        for node in given
+        for target in node.targets
+        if isinstance(target, ast.Name) and stored.count(target.id) == 1 and _declared(node.value)
+    )
+
+
+def _declared(test: ast.expr, names: frozenset[str] = frozenset()) -> bool:
     """Whether every name in it leads to something declared: `switches.x == 1`, `"A1" in work.world.relaxed`."""
-    chains = [node for node in ast.walk(test) if isinstance(node, ast.Attribute) and node.attr in _DECLARED]
+    chains = [node for node in ast.walk(test) if isinstance(node, ast.Attribute) and _same_everywhere(node)]
     inside = {name for chain in chains for name in ast.walk(chain) if isinstance(name, ast.Name)}
-    names = [node for node in ast.walk(test) if isinstance(node, ast.Name)]
-    return bool(names) and all(name in inside or name.id == "switches" for name in names)
+    every = [node for node in ast.walk(test) if isinstance(node, ast.Name)]
+    return bool(every) and all(name in inside or name.id == "switches" or name.id in names for name in every)
+
+
+def _same_everywhere(node: ast.Attribute) -> bool:
+    owner = getattr(node.value, "attr", getattr(node.value, "id", ""))
+    return node.attr == "switches" or (node.attr in _DECLARED and owner in (_DECLARED[node.attr], "self"))

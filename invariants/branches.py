@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, partial
+from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,7 +25,7 @@ from outlives.model.world import Rules, World
 
 from .branch_probes import PROBE, Probed, names_of, probed
 
-__all__ = ["Condition", "Conditions", "Sides", "conditions_of", "counted"]
+__all__ = ["Condition", "Conditions", "Sides", "conditions_in", "conditions_of", "counted"]
 
 _MODULES: tuple[ModuleType, ...] = (lifetime, book, gate, batch, output, worker, routes, cross)
 """Counters and guards, the book, the pass (gate, batch, output), the worker, the routes, encoder-decoder models."""
@@ -76,22 +77,28 @@ class Conditions:
 def conditions_of(world: World) -> Conditions:
     """The conditions of the rules that are in force in this world: ours, save the rules and guards whose place another
     one has taken; and a user's own, with the functions of their files that they call."""
+    unread = [f"rule {name}" for name, rule in _chosen(world).items() if _plain(rule) is None]
+    return conditions_in(_in_force(world), unread)
+
+
+def conditions_in(rules: Iterable[FunctionType], not_counted: Iterable[str] = ()) -> Conditions:
+    """The conditions of these functions; `not_counted` are other rules, which are no Python functions."""
     functions: list[tuple[FunctionType, Probed]] = []
     each: list[Condition] = []
     declared: list[Condition] = []
     places: list[tuple[int, int]] = []
-    not_counted = [f"rule {name}" for name, rule in _chosen(world).items() if _plain(rule) is None]
+    unread = list(not_counted)
     seen: set[tuple[int, int]] = set()
-    for function in _in_force(world):
+    for function in rules:
         code = function.__code__
+        plain = function.__module__ in _OURS
         try:
-            plain = function.__module__ in _OURS
             made = probed(code.co_filename, plain=plain).get((code.co_qualname, code.co_firstlineno))
         except (OSError, SyntaxError, ValueError):
             made = None
-        module = function.__module__.rpartition(".")[2]
+        module = function.__module__.rpartition(".")[2] if plain else Path(code.co_filename).stem
         if made is None or made.code.co_freevars != code.co_freevars:
-            not_counted.append(f"{module}.{code.co_qualname}")
+            unread.append(f"{module}.{code.co_qualname}")
             continue
         functions.append((function, made))
         for found in made.conditions:
@@ -103,7 +110,7 @@ def conditions_of(world: World) -> Conditions:
                 else:
                     each.append(condition)
                     places.append((len(functions) - 1, found.place))
-    return Conditions(tuple(each), tuple(declared), tuple(functions), tuple(places), tuple(not_counted))
+    return Conditions(tuple(each), tuple(declared), tuple(functions), tuple(places), tuple(unread))
 
 
 class Sides:
@@ -210,7 +217,8 @@ def _functions_of(module: ModuleType) -> Iterator[FunctionType]:
     for value in vars(module).values():
         if getattr(value, "__module__", None) == module.__name__:
             for member in vars(value).values() if isinstance(value, type) else [value]:
-                if isinstance(member, FunctionType) and member.__code__.co_filename == module.__file__:
+                written = isinstance(member, FunctionType) and member.__code__.co_filename != "<string>"
+                if written and member.__module__ == module.__name__:  # not what dataclasses and named tuples make
                     yield member
 
 
