@@ -121,6 +121,7 @@ class Sides:
         self._functions = conditions.functions
         self._kept = [function.__code__ for function, _ in self._functions]
         self._places = [(self._functions[at][0].__globals__, *names_of(place)) for at, place in conditions.places]
+        self._counting = set(range(len(self._functions)))
         self._eased = False
         self.taken = 0
         """Bit 2n says that condition n was true once, bit 2n + 1 that it was false once; known once it is closed."""
@@ -133,17 +134,25 @@ class Sides:
             function.__globals__[PROBE] = _probe_of(function.__globals__)
             function.__code__ = made.code
 
-    def ease(self, due: bool = True) -> None:
-        """Once, when it is due: take the probes away that have seen what they are for, so that what goes on is as fast
-        as without."""
-        if not due or self._eased:
+    def rest(self) -> None:
+        """The rules that have taken every side are as they were: there is nothing left to count in them."""
+        waiting = {at for (at, _), side in zip(self._conditions.places, self._places, strict=True) if not _seen(*side)}
+        for at in self._counting - waiting:
+            self._functions[at][0].__code__ = self._kept[at]
+        self._counting &= waiting
+
+    def ease(self) -> None:
+        """Once: take the probes away that have seen what they are for, so that what goes on is as fast as without. It
+        compiles the rules again, which takes a twentieth of a second."""
+        if self._eased:
             return
         self._eased = True
         taken: dict[str, set[tuple[int, bool]]] = {}
         for (at, place), (space, yes, no) in zip(self._conditions.places, self._places, strict=True):
             seen = taken.setdefault(self._functions[at][0].__code__.co_filename, set())
             seen |= {(place, side) for side, met in ((True, space[yes]), (False, not space[no])) if met}
-        for function, made in self._functions:
+        for at in self._counting:
+            function, made = self._functions[at]
             seen = taken.get(made.code.co_filename, set())
             plain = function.__module__ in _OURS
             less = probed(made.code.co_filename, plain=plain, taken=frozenset(seen))
@@ -156,6 +165,11 @@ class Sides:
             function.__globals__.pop(PROBE, None)
         for at, (space, yes, no) in enumerate(self._places):
             self.taken |= space.pop(yes, False) << 2 * at | (not space.pop(no, True)) << 2 * at + 1
+
+
+def _seen(space: dict[str, Any], yes: str, no: str) -> bool:
+    """Whether both sides were taken."""
+    return bool(space[yes]) and not space[no]
 
 
 @contextmanager

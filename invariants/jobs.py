@@ -49,7 +49,7 @@ __all__ = [
 _TELL_EVERY = 5.0
 """Seconds between two lines of live progress of one search."""
 _EASE_AFTER_CASES, _EASE_AFTER_STATES = 25, 3_000
-"""When the rules' probes that have seen what they are for are taken away: it costs a twentieth of a second."""
+"""When the rules' probes that have seen what they are for are taken away, which pays only then (`Sides.ease`)."""
 
 
 def user_files(configuration: Configuration) -> tuple[str, ...]:
@@ -118,7 +118,9 @@ def machine_job(work: MachineWork, tell: Tell) -> MachineAnswer | Partial:
     model = subject_model(work.configuration, world, judged=judged)
 
     def progress(at: "MachineProgress") -> None:
-        sides.ease(at.cases >= _EASE_AFTER_CASES)
+        sides.rest()
+        if at.cases >= _EASE_AFTER_CASES:
+            sides.ease()
         tell(at.cases, at.text)
 
     def keep(trace: Trace, path: Path) -> None:
@@ -226,7 +228,9 @@ class _Listener:
         self._told = time.perf_counter()
 
     def __call__(self, at: Progress) -> None:
-        self._sides.ease(at.states >= _EASE_AFTER_STATES)
+        self._sides.rest()
+        if at.states >= _EASE_AFTER_STATES:
+            self._sides.ease()
         text = ""
         if time.perf_counter() - self._told >= _TELL_EVERY:
             self._told = time.perf_counter()

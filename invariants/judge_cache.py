@@ -176,10 +176,10 @@ def released_twice(world: World, state: State) -> str:
 
 
 def released(before: State, _action: Action | None, after: State) -> bool:
-    return any(
-        old.references is not new.references and set(old.references) - set(new.references)
-        for old, new in zip(before.requests, after.requests, strict=True)
-    )
+    for old, new in zip(before.requests, after.requests, strict=True):
+        if old.references is not new.references and set(old.references) - set(new.references):
+            return True
+    return False
 
 
 # --- quiescence ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
+from outlives.invariants.branch_probes import PROBE
 from outlives.invariants.branches import Conditions, conditions_in, conditions_of, counted
 from outlives.invariants.configuration import Configuration
 from outlives.invariants.jobs import subject_model
@@ -183,6 +184,33 @@ def test_a_value_without_truth_passes_through(tmp_path: Path) -> None:
     with counted(conditions) as sides:
         assert module.f(odd) is odd
     assert sides.taken == 0
+
+
+def test_what_the_profile_decides_has_no_probe_that_would_cost(tmp_path: Path) -> None:
+    source = (
+        "def f(world, x):\n    settle = world.switches.a\n"
+        "    return (settle == 1, 'A2' in world.relaxed, world.guard.site == 'x', x.reader == 1)\n"
+    )
+    conditions = conditions_in([module_of(source, tmp_path).f])
+    assert [each.text for each in conditions.each] == ["x.reader == 1"], "which is no world's"
+    assert len(conditions.declared) == 3
+    ((_, made),) = conditions.functions
+    assert [name for name in made.code.co_names if name.startswith("_outlives")] == [PROBE]
+    assert [constant for constant in made.code.co_consts if isinstance(constant, int)].count(3) == 1
+
+
+def test_a_rule_that_has_taken_every_side_rests(tmp_path: Path) -> None:
+    module = module_of("def f(x):\n    return 1 if x else 0\ndef g(x):\n    return 1 if x else 0\n", tmp_path)
+    kept = module.f.__code__, module.g.__code__
+    conditions = conditions_in([module.f, module.g])
+    with counted(conditions) as sides:
+        assert (module.f(0), module.f(1), module.g(1)) == (0, 1, 1)
+        sides.rest()
+        assert module.f.__code__ is kept[0]
+        assert module.g.__code__ is not kept[1]
+        sides.ease()
+        assert module.f.__code__ is kept[0]
+    assert untaken(conditions, sides.taken) == ["x: False"]
 
 
 def test_easing_takes_no_side_away_and_counts_what_comes_after(tmp_path: Path) -> None:

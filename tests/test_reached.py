@@ -82,6 +82,11 @@ def met(name: str, actions: str) -> list[bool]:
     return found
 
 
+def test_a_read_after_an_eviction_that_the_worker_was_told_of_by_a_later_step() -> None:
+    told = "arrive(request=r0) resume(request=r0,kept=1) abort(request=r0) evict(count=1) schedule() accept()"
+    assert met("READ-AFTER-EVICTION", told) == [False] * 5 + [True]
+
+
 @pytest.mark.parametrize("name", ORDERS)
 def test_an_order_of_events_is_seen_when_it_is_complete(name: str) -> None:
     found = met(name, ORDERS[name])
@@ -282,6 +287,17 @@ def test_a_scope_without_items_is_vacuous_with_what_every_state_shows(run_comman
     assert (said.status, row["verdict"]) == (4, "vacuous")
     assert row["note"].startswith("it never happened that an entry was idle; at best: a step left with tokens of ")
     assert row["note"].endswith(" times, a step was told to encode never; raise --items, or take a larger scope")
+
+
+def test_several_scopes_tell_together_how_far_they_got(run_command: Run) -> None:
+    def at_best(*scopes: str) -> list[int]:
+        named = [word for scope in scopes for word in ("--scope", scope)]
+        said = run_command("explore", *named, "--property", "IDLE-EXACT", "--items", "0", "--json")
+        (row,) = said.object["results"]
+        return [each["times"] for each in row["details"]["at_best"]]
+
+    one, other = at_best("many-drafts"), at_best("chunk-end")
+    assert at_best("many-drafts", "chunk-end") == [a + b for a, b in zip(one, other, strict=True)]
 
 
 def test_what_is_not_reached_alone_makes_nothing_vacuous(run_command: Run) -> None:
