@@ -11,6 +11,7 @@ from outlives.invariants.explained import analysis_of
 from outlives.invariants.machine_shrink import Witness, build_trace
 from outlives.invariants.properties import scheduler_properties
 from outlives.invariants.report.content import Run, Violation, explain
+from outlives.invariants.report.reach import Reach
 from outlives.invariants.verdict import Result, Trace, Verdict
 from outlives.model.contract import Action, Range
 from outlives.model.lifetime import GUARDS
@@ -111,6 +112,16 @@ def green() -> Run:
         ),
         not_covered=("the priority policy",),
         not_reached=("action occupy: never taken; raise --strangers",),
+        reach=Reach(
+            sides=41,
+            of_sides=44,
+            reasons=3,
+            of_reasons=4,
+            untaken=("book.make_room: book.idle (line 65): never false", "gate._splits: x == 1 (line 76): never asked"),
+            ungiven=("never-fits (arrive) was never given",),
+            declared=("gate.gate: switches.gate_look_ahead == 1",),
+            refused={"evict": {"nothing-idle": 12}},
+        ),
         provenance={"outlives": "0.1.0", "seed": 0},
         out=".outlives/1",
     )  # fmt: skip
