@@ -307,7 +307,7 @@ def _search_options(parser: argparse.ArgumentParser) -> None:
         "--scope",
         action="append",
         metavar="NAME",
-        help="a named scope (default: all); repeatable. Numbers given take the place of its own, of a range each",
+        help="a named scope (default: all); repeatable; numbers given replace its own",
     )
     parser.add_argument("--stats", action="store_true", help="also sizes, levels, actions and ends, by scope")
     _not_reached_option(parser)

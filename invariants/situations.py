@@ -195,7 +195,8 @@ def _situation(
     towards: str = "",
     more: str = "",
 ) -> Property[State]:
-    """`towards`: names of those that come before it, without their prefix; `more`: what to raise."""
+    """`towards`: names of those that come before it, without their prefix; `more`: what to raise. Its kind is `state`,
+    so that searches ask whether it holds, which it always does, as seldom as they can."""
     return Property(
         name=_PREFIX + name,
         phrase=phrase,
@@ -203,7 +204,6 @@ def _situation(
         explain=lambda _before, _action, _after: "",
         situation=arises,
         situation_phrase=phrase,
-        kind="step",
         towards=tuple(_PREFIX + before for before in towards.split()),
         more=more,
     )
