@@ -6,7 +6,8 @@ the score, in `mutants_run`.
 Theory of operation. `repaired` violates nothing, so whatever an engine reports of it with a mutant planted is a kill.
 Rules that only other releases, guards or assumptions reach are judged by what is violated there, and in how many
 actions: these sets are facts about the releases (`docs/findings.md`), and a model that has others is not theirs. They
-are taken from the model as it is before anything is planted.
+are taken from the model as it is before anything is planted. And the profile of a release that shows anything else than
+the release did (`subject.walks`) is not that release's profile any more, whatever its properties say.
 """
 
 import signal
@@ -31,6 +32,8 @@ from .proof.life import Arithmetic, Assumed, Terms
 from .proof.theorem import prove
 from .proof.tie import untied
 from .scope_choice import Scopes, chosen_scopes
+from .subject.walks import WALKS, departure
+from .subject.walks_seen import SEEN
 from .verdict import Verdict
 
 __all__ = ["STAGES", "Baseline", "Judged", "baseline", "baseline_of", "judge_mutant"]
@@ -203,6 +206,15 @@ def _catalogue(_expected: Baseline) -> str:
     return ""
 
 
+def _releases(_expected: Baseline) -> str:
+    for name, seen in SEEN.items():
+        with _at_most(_STAGE_SECONDS):
+            why = departure(WALKS[name], seen)
+        if why:
+            return why
+    return ""
+
+
 def _recorded(expected: Baseline) -> str:
     for case, right in expected.recorded:
         found = case.found()
@@ -261,6 +273,7 @@ def _machine(_expected: Baseline) -> str:
 STAGES: dict[str, Callable[[Baseline], str]] = {
     "exhaustive": _exhaustive,
     "catalogue": _catalogue,
+    "releases": _releases,
     "tie": _tie,
     "larger scopes": _larger,
     "recorded": _recorded,

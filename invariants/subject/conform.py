@@ -33,7 +33,8 @@ from .live import ALIKE, CACHING, Observed, SubjectModel, on_or_off, with_hits
 from .subject import Failure, Subject
 from .vllm_routes import SHARED_BLOCK
 
-__all__ = ["ALIKE", "Conformance", "Difference", "Pair", "PairModel", "conform", "differences"]
+__all__ = ["ALIKE", "Conformance", "Difference", "Drawer", "Pair", "PairModel", "conform", "differences", "drawn"]
+__all__ += ["observables"]
 
 
 class Difference(NamedTuple):
@@ -74,13 +75,14 @@ def differences(
     return tuple(
         Difference(name, _text(mine), _text(theirs))
         for (name, mine), (_, theirs) in zip(
-            _observables(model, held_first, items_known), _observables(real, held_first, items_known), strict=True
+            observables(model, held_first, items_known), observables(real, held_first, items_known), strict=True
         )
         if mine != theirs
     )
 
 
-def _observables(state: State, held_first: bool, items_known: bool) -> Iterator[tuple[str, Any]]:
+def observables(state: State, held_first: bool, items_known: bool) -> Iterator[tuple[str, Any]]:
+    """Every observable of a state, named. Both flags as in `differences`."""
     setup = state.setup
     for number, request in enumerate(state.requests):
         name = request_name(number)
@@ -291,9 +293,9 @@ def conform(
     choose = random.Random(seed)
     record = Conformance()
     began = perf_counter()
-    draw = _Drawer(model, choose)
+    draw = Drawer(model, choose)
     while record.steps < steps:
-        setup = {name: _draw(span, choose) for name, span in model.setup_table.items()}
+        setup = {name: drawn(span, choose) for name, span in model.setup_table.items()}
         begin = state = model.initial_state(setup)
         record.runs += 1
         tell(record.steps)
@@ -328,18 +330,18 @@ def conform(
     return record
 
 
-class _Drawer:
+class Drawer:
     """Draws the next action: half of the time any one of the table, else one that the model offers here; what ends a
     request comes seldom, so that runs get somewhere."""
 
-    def __init__(self, model: PairModel, choose: random.Random) -> None:
+    def __init__(self, model: SchedulerModel, choose: random.Random) -> None:
         self.model, self.choose = model, choose
         self.table = model.action_table
         weights = model.action_weights
         self.names = [name for name in self.table for _ in range(weights.get(name, 1)) if name not in _ENDS]
         self.weights = {name: 0.1 if name in _ENDS else float(weights.get(name, 1)) for name in self.table}
 
-    def __call__(self, state: Pair) -> Action:
+    def __call__(self, state: Any) -> Action:
         choose = self.choose
         if choose.random() < 0.5:
             by_name: dict[str, list[Action]] = {}
@@ -350,10 +352,11 @@ class _Drawer:
                 name = choose.choices(names, [self.weights.get(name, 1.0) for name in names])[0]
                 return choose.choice(by_name[name])
         name = choose.choice(self.names)
-        return Action(name, tuple((each, _draw(span, choose)) for each, span in self.table[name].items()))
+        return Action(name, tuple((each, drawn(span, choose)) for each, span in self.table[name].items()))
 
 
-def _draw(span: Any, choose: random.Random) -> Argument:
+def drawn(span: Any, choose: random.Random) -> Argument:
+    """A number of the range, or one of the names."""
     return choose.randint(span.low, span.high) if isinstance(span, Range) else choose.choice(span.names)
 
 

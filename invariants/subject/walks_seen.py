@@ -1,0 +1,341 @@
+"""What releases showed in the walks of `walks`: a digest of each run.
+
+Belongs here: data, written by `tests/vllm/record_walks.py` with the release beside the model.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+__all__ = ["SEEN"]
+
+_SEEN = {
+    "0.19.1 one request": """
+        3829d5 c91a7f 6e977c eed625 f4acbe 320d52 2dc039 c0453d e69ec8 429762 324d78@17 d9a490 57ca0c ecc7e0 4ed2f8@74
+        c50707 d7a591 cd6d95 e659f2 e1f205 88123a 920e9f e2136e f2393e 059b45@76 3f477b 354500 c530db e29aa1 61ee39
+        485989 379cbb f5d501 311ef9 4dd5b9 819a85 63aad0 7ec97a 39138c 9e3551
+    """,
+    "0.19.1 priority": """
+        63707c cfed46 6b4928 75ae85 c5fde6 603c4b 0bbc5b@63 8d4450 2ede59 29c49f@43 ee6a5a a68662 50b575@28 a52d0e 6d7d5c
+        6cca8c 5e9638 e7cc20 0bd0d8 f8ef5b 56f50d 8d4695 176bdc 0f734a edf74f 69d165 f2a1bc 56e6ee 7eac95 e08339
+        7ee3af@116 baf9ab 28d319 d62e00 4bb4d6 ef3a0b e63dc0 514448 da16ac fd16cc 78a5dd 1c7de7 eaa6f5 e50b2f@112 17165f
+        6ebf88@35 fc14ac 1eaaca 461ab6 416b8a becdd2 73ff1d b9a77c e82565 c8e451 58b4db 48461a b58704 742986 b35be0
+    """,
+    "0.19.1 priority, chunk cap": """
+        f3e908 d1dad7 d7d07c 2c9046 4617cd 0aa2f1 72b00d 8489d0 6d8a57 ffda05 eced66 64c8b7 1635ee@113 59b4be fe110e
+        ae76cd@37 012730 6b2227 5d1c6d 2feccc c1cca0 01e8bc 3889ff 312d1f 357ed8 951057 156570 972da1 7dbd41 714761
+        70ee0e 417753 cd3e87@101 bef80e 96bbfd 7b0d54 537d3a b6bc66 475321 9da223 4355af 59b53d@59 8f608e 8cf694 ef39ea
+        87a894 ee035c ae5690 197615 da0429 8cbfa3 ae7898 8a4f06 51fcd3 3e57a5 118b8e fcda1c 70f6f5 44f416 71f06b
+    """,
+    "0.19.1 priority, synchronous": """
+        e6e9c9 55f0a6 8cc374 d86b4a 004b71 3eb3d3 facabd 63574b 5903f8 402705 a2b47f 9b7aa4 2b8018 5dae8c 8a12c1
+        8be112 eb7309 113539 082b45 90cbdf df0290 4041ea c0bbbc 998db8 9275da 2723fe e0804e ddef59 b01332 525eec
+        71c703 750fe6 473a9d 0a4834 b2617d 6f4dce 5f6938 9c13a3 f30a03 8e1614
+    """,
+    "0.19.1 priority, encoder-decoder": """
+        b61b4b b53851 cf79b2 484d64 ad1dcb b42510 28e378 6b137e 2398df eeddd6 04ffcb 759854 a91ff1 43db9b 54dda8
+        b6e80e 7cab03 490c4b f17b3f cf79b2 3156cf e35178 4ae07e 785b10 cc48c1 b6857c 801477 2cddd3 65de94 2cc71c
+        7d193a 5fa486 1c2c4f befee3 a2f8ea 0af247 fb88ff 8bdfc9 3176b5 3b1deb c4ed8d b8c4be 49a330 9313d0 8dc311
+        2d59f1 564cb5 545d07 304aac 633d17 c887bb dd502a dd1b36 0f1e1a b5ab21 1ccaa6 53dadb 17c93e 120e0f eaad74
+        915f43 5f35bd 90836a 9c25da 38630d e680f7 728bdf 384ef9 1c5767 975f86 449a9b 47b418 43cf36 c5ecad 633d55
+        af7031 188c17 7cdd16 4852dc 900493 7b86e8 c52f2f 36eb5d f90b34 3a1b54 3b19be 79c48e 97a5f2 a3c704 652caf
+        d2f879 20c6e7 15c77d 7ed65b ac464a 06862a 7cab87 7e0912 ae7e1c 8965dd
+    """,
+    "0.19.1 fcfs": """
+        b9801d 261837 f24d86 9a663b 716e83 f04fcd@13 d80d27 df627c@51 d92adf 7447c1 4f6935 485a75 f170dd 3adc4f 484ece
+        ff824a@45 b893a7 790e67 087e17 2d33b8 af7532 cc95ac fbc04b 772ae9 6a8130 e10f7c 434e06 e449fa 3e9ae3 f315d4
+        2c83b6 985e45 8db37e 4f9bd1 e1e6ba b72414 1a2d2d@41 bbcd13 43dff3 89d0df c0ee37@85 a04c18 9a6717@40 2b260a abb837@91
+        8e79c2 2c566c c49c6e 9ffe3f@55 3bd8e9@41 d5b204 51c4ad 61c9d5 d4b1f0 32f9b2@42 cfc7ac c2747b 8f938b ece273 3e796d
+    """,
+    "0.19.1 fcfs, chunk cap": """
+        fbf24a 0e4e39 fe3a1d e96155@26 79960e 9a721b 76d4cb 466782 aebca9 75af6d 502889 aa0f3a 3a6d3f 5098ee e2a49d
+        7eda3e 446605 82ae08 614e08 92d892 2d87b0 7e6eae@54 7d9ce9@68 e6c4b6 40d636 04e8bd 6d0de3 3f3e0e dca811 66797a
+        792185 e91d86@81 968c21 f5129d 20e11e fa3648 5884d6 bafb39 2574b9 ec5ed5 66458b 676667 895f1d 78cac0 eedec3
+        2a54b2 e0906d b34c79 5ae2ea bdb2a3 f1b4ae 34fb29 f88549 858871 67be5a 35ebb2 5d396f 3db819 e7fcce 270c3c
+    """,
+    "0.19.1 fcfs, synchronous": """
+        9f1f44 1990cf 822a5d 75e547 19b469 0343d9 0bb1ff 45d405 5da7c7 83cac9 386a9c 30cf72 fa05d2 ee1674 af9530
+        41f616 6e0af4 6b3ac1 a1a08c db2356 481792 9eeb72 48dade 68ac26 5bfa82 8dd8e7 3a4557 2a8c4e 8a5f85 bfb30d
+        36e7bb ab7cf0 5392e5 455237 ee495f 7a4d90 46bfb6 4fc744 e7b122 9a1b41
+    """,
+    "0.19.1 fcfs, encoder-decoder": """
+        409d54 9d9c35 9bb89e ba8a88 4897d6 36108c 248acd 734c24 081ad2 3fea5e 349c36 209166 cecbcf c5d2c1 ac4d34
+        135130 b40ac1 d83fd5 cf961b c10d41 09266c b5f614 9478e8 436e67 19a7d3 656a83 212e35 155e59 70457c 5d5cc5
+        eb71ff 9c05b2 52408b 4671e8 ac5312 669ea1 e2b1cc a62599 ccf338 a68103 0e9567 497d19 b665d6 fddacc 8f29b0
+        bcece9 67d2aa 8bb4f7 9150df 68973e d9c172 c465fd ea677e 1d3acc 404db4 12d8ed a88dc2 6bd4f9 d695e7 6f3588
+        780163 2dcd45 86a56c 3353e9 a849f9 a63999 d7fac5 a98d38 3cd172 daac35 5c6c32 4bcd89 3a9e10 d48f64 c4d46c
+        d26da0 c66e92 c43382 84af0c 9cf3f5 965841 0e2a6c a22043 e8e495 5f8c0c 9cea30 712a76 422902 a9445b 873323
+        633d17 d76c04 09c0b1 9fa738 1629fc a09190 26b990 e424c4 37a173 4a45c5
+    """,
+    "0.24.0 one request": """
+        7b3705 d3a9a3 3cc286 09a9f7 c36fbe e05fcf fce83a@119 2a6e93 c18541 de45d1 681d17 65537e 45e892 0f0453 f91243
+        4d596b@59 eaae23 c3e177 ecab49 003c2d a4726e 24dcfa 307acf 7cd680@23 c18dc9 cf36f0 87d115@58 14d6d6 c0947b@13 817985
+        c02219@90 8e5ec5 bdd11e 18e67d f40c43 8c89dd c5d8dd d4e8d1 762120 16d850
+    """,
+    "0.24.0 priority": """
+        ad5fd3 6f5c95 1efa16 2abe4d d1d265 f29dad fa3f66 96ad13 8d62c5 ff834f fa3db5 c7950f e827b0 ab04b9 2ea7f3
+        47b1f7 aecdc4 41d7af cb83f1 94c5f6 5be912 e61d30 46856e 1f08ae d6fe43@53 647fb7 36882b 63779e 668a0a 988595
+        abf421 635b2e 4e5d1d 1c5a56 3a3af2 79e299 f31b49 8aca2a 7bc742 d639d6 594028 2b4ca8 28b913 185903@72 0510ed
+        096df1 f3ff65@59 553fb3 b16d75 5d25ed 6fed69 c731f5 cfb19a@137 328a46 118d96 ea14a9 8e1363 fe6db8 055bb0 25db3a
+    """,
+    "0.24.0 priority, chunk cap": """
+        7f8c95 b1bcc4 740473 f74add 6d42f8 db0297 8fba35 dbe881 7d00a9 679858 52713f b47153 f12858 1440e4@57 358f92
+        58ebf3 1656c5 3fb002 3cb954 84ee3e 4c4b17 9276a9 4331b1 406eeb 113db5 642ad3 4d1033 7951c7 4573d6@71 f1b186
+        b021d3 3f1a44 455f47 b0afc1 3e2dee 8346a4 e3cbc6@48 b1d712 8a1713 118d19 7d8793 abd99c@58 203454 3b7738@125 38f7d8
+        1d3829 2e3252 70c1d7 2d4b1c e4f736 f4d74e b5cf41 88e7fa 81978a fb8297@57 b1e91a@42 3706f1 f1681c 2a6a41@25 3bafb8
+    """,
+    "0.24.0 priority, synchronous": """
+        2d9a0c 5d1493 609b67 8f53f4 6b2ef1 a6af5e 4b90f5 b30e0c 169707 f0c179 b78e97 b46cd8 0500d5 e432a1 1cc76f
+        4142a7 ac17bd ff5658 013456 a751c8 2e09da b62d1a e7c1b2 c22a32 d6d613 51293d b4ba6e 0dce34 4e151a d04c95
+        0900b6 bda4c9 b0c3a0 9ad8a6 8d55e1 d66c5c bd20d5 581aa6 10b440 fe142e
+    """,
+    "0.24.0 priority, diffusion": """
+        cc947c 52b4fb 120e91 405855 147357 ad8d57 3398ef 37525b 9b0345 b55b5a abf54c 8d6579 4e06fc 412827 63144b
+        c6a097 57fec3 b5c438 880682 84f6d5 afe5d3 a767ba bf475c dc0f4c ed98c8 49a9d2 790e5d 993384 2600a6 8f247c
+        665701 9340e1 872887 2acaad d187e5 f7a10b aef77d 9a72cc 0b80bb f91013
+    """,
+    "0.24.0 priority, encoder-decoder": """
+        8822e6 f60a7f d08a58 fda59a 1b8b3b d00f41 5ade5b cee0c3 9577f1 f1f230 70ee88 6eb4db 9d9566 209abd 1fe313
+        26a874 38ef4c b8aa54 82b4e6 76dd1b 0cc732 c7193b 623672 4dc713 af444e f74955 6b4433 b8314d 20b661 b239cd
+        a69c85 4e6a0c ee4cae 957461 a2adf2 39e120 7b03b0 33b2af 9eeaa5 a5a147 033b6a d96925 532043 de61fb 41998f
+        e04d19 1e8c89 833f52 f6b73f a38869 5f00f4 56c2b3 cb0638 7c9db8 05d262 4cf0b2 68d59e 84eefc 72c89c fa8062
+        cbb16a a286af 8ff1b6 fbf51a fbd53e fe864b a8fa18 b68e72 346d9d f7dd2c 02bf6f 8984c5 305dde cf79b2 5c01af
+        a562c6 b22445 8de794 1aaf0d 9672b7 dbdd60 a05d82 8249be 2c08e5 0a81d1 bbe088 f0aece 198ec9 44fd2e 4794a0
+        ca6fb8 7153ad e86b60 56871b ff0338 0ba6d0 f14344 71f436 cc039c b74826
+    """,
+    "0.24.0 fcfs": """
+        29024a 5938a5 2ed112 1fa7b4 02f954 453ad6 d21491@22 2c62eb b6e4b3 9841ab 8b3480@104 943902 9fa262 f1ee83 ab979c
+        ece871 8e64b5@67 4cb2e3 cef797 bd5cf0 15eed7 ce74dc 7f7c85 78b5ce b5a721 065b78 2bba52 e82b43@97 dda932 b849f5
+        356340 c1c951 5387ed@136 cec8db ddbc18 e01498@78 a6d3ac a41d07 a9ad91 a5b958@99 f6d9a1@77 94b7a9 3af52d bca301 229918@136
+        3cbb79 d5c54a 9ed04f 946e83 be92ac 285aa2 6b8fdf@81 e621f4 69d504@143 c2c904 5f665b@39 dec99d 9b4dd5 e4c98a b9df28
+    """,
+    "0.24.0 fcfs, chunk cap": """
+        3a02ce@59 962518@50 46bf33@70 1e771c 197502@33 d09b55 64e70a@171 a71331 02b123 7a6b1d 2af9e3 cd9c9f a07390 d793db 08aab8
+        c958eb c2eac4 fb54ad d36fd8 bb65e1 94d94a a65e70 394b06 352cfa df22ef 9ce8cc 565d88 4bf54b c7344b c7ac53
+        b4c937 9e8ef9 4e2255 99d8c3 fcc663 ec2c33 17d8e1 f188aa e5fc37 b0e42b 0ae4b3 5c60f9 25e693@47 69babb b40015
+        a29742 52fe50 cf2937 07920e 4a586e 734373@129 aec325 2a22e2 870e7b 2ca294 45dc3c ca885d a0ec0e 464ebf 74e0b9
+    """,
+    "0.24.0 fcfs, synchronous": """
+        8d1d9e d3a8de 35d815 64bc51 7e3b42 fad933 1f7a26 7f0961 fdc152 287afc 3fa88c e75503 556bac e94e97 f6682d
+        b22ca1 97c641 4ec42f 79e112 89c394 a49d57 f537f1 f05f0b fc2a8e 881ef9 0e57a2 741f7d cbf33a 152418 809433
+        d2673e a9afb2 3ecc66 12c80e d9d55b 5ad34b 2166af 4faca3 b1f7f7 1a1357
+    """,
+    "0.24.0 fcfs, diffusion": """
+        29156f a1c701 d510a5 9f1ce4 ad2878 6fc9b5 715ad6 143688 67e2d2 a017bd 261527 20fcd0 c9eebf 282773 5b24ed
+        d0f45e 8e6d7e 5a9e50 53008b d5d8ea 3a57fa 264dd5 c24ab0 5def08 f166ed 81cbf6 81b890 3548fc 13b774 27f995
+        0e9c82 6b9e07 8dc05d 5d6e38 e692a0 b2d8ac dd83a2 d6ee48 7b080a d41bf2
+    """,
+    "0.24.0 fcfs, encoder-decoder": """
+        3f9da3 d5564a d767e2 84e316 e49744 65b825 c07b32 a6fe9c 71e55d be915c 349ff8 a32b09 1859a2 eb568a 4f7a59
+        13f57e 7d1df8 e099e0 6f6e0c ba8eed 44971d d13832 32a578 283cf9 4dbcb8 04a040 b2eea5 026112 9d04bc 6d2590
+        aef971 accf09 ce61b2 3ba1d8 81b847 d28d0f 5fdba3 2e31de 66691c 37b563 a4f8c7 55e5ca 05c54f 6aa636 e285c4
+        40ca02 2a64a0 4f06d7 b11e2d 907100 2c759f b60ddd 5f7576 ccf94c ffa31d 27776b f5450c 2cd88b ffbc32 8e1a3a
+        79318f 7b9190 37c13e e646f8 accb3d 7c3974 1ccd49 2568a9 355761 4dcc41 d5ac33 8782c6 c38fcf c6c431 e249b6
+        b4b9a4 6077cb 608e63 e720f4 81fbd1 103b9c 79f54b 821432 408372 501a80 144504 ad7b30 9c3b9e 6cc2fc 026175
+        800134 1f1cd1 ec44c3 3dd52d 2ac2b2 dfb2cf 4a8737 6fc605 1b90a1 202d63
+    """,
+    "0.28.0 one request": """
+        66d826 755a0b 3d89fc 900c63 a24698 d5be5d d2b4f2 646f27 8a270b c27404 ab7434 f29fcc a71b70 9c58a9 8bb73b
+        2a15b9 739af5 1f8593 0f3caf 0cd6e2 dc14b3 3cf68d 71dde7 beb75e 620737 f52b51 72f6f5 a1e25a 646ea9 d8aa13
+        dd3b95 2f2c35 8e4a01 4dc089 af8dde 5f7d0d 9cb620 af15f7 16c766 58f2a0
+    """,
+    "0.28.0 priority": """
+        65c79c 1eb8ec 79c626 a45106 098129 13ac0e 4e24ce 310ec1 ce5695 8fe16d 774370 53b2e3 8d874a d49919 0eb35a
+        d6cd88 4ed6c9 78ffcb 0f5f76 d750e8 bd5159 a4a540 075808 eb04ee 331b29 39c012 e42fab 59f484 22ed04 5330ab
+        bf71d5 32cbbc 2c3fcc 2adfbc 9d049e 2f7322 760b5a 27eb96 a8fe48 bb2524 343164 07e469 33447e 80f9a0 b8d715
+        752948 ee4121 b52ba1 383fa4 0655f2 a47130 77517d 6eabf3 e5db40 0e2ea7 6e603d 7d0c64 3335a1 a4ccfc 44ff7b
+    """,
+    "0.28.0 priority, chunk cap": """
+        2ad533 18ded7 6aa4d5 b94941 f36e66 196ec5 e99a9e 6f7ded 0048d4 936246 3beba7 90f10e 10f7d6 243ded be3fe2
+        b39ef3 21ebd3 630839 e87868 e2b4ce 3d89cc c41333 f23236 68945c be1ab3 4d58ab 9deab5 e5b91f ef0b54 c91195
+        c4b7ae ddf963 17ef4e 55a5c7 267a9c b7659c afccba c16dc2 cfb1ae be21fc 68cd90 b179d9 6e5e65 942512 91b6b3
+        56f70e 61c9b6 5017d6 3c334a 97cf62 de6f4a bc11df e3b434 6076af 091116 580fb1 e634d1 b4caea ed64f6 db65b6
+    """,
+    "0.28.0 priority, synchronous": """
+        1b070c 1c3944 d13ca4 efab40 cc6247 69bbac bb844e 7186af afe70b ea778d 418a4f e53079 63a11a 12fda0 a5d176
+        407687 d2c885 f9ff55 dcca23 567bda 41d3d1 69f0a7 a0937f 8a6cf3 9034f9 80d588 0a922b 62964f bead0d 2ab949
+        103e18 6c9522 308ee0 f18256 e19735 7802bb 426cd1 03bc26 dbc08f eb5f42
+    """,
+    "0.28.0 priority, diffusion": """
+        9eb665 3ab984 7922b4 18f8ba ae7d5e 0bc1cf aa7c96 5e5410 ef4c9c 96952c 83be9f dd366d 3c8951 1f19e0 175d0c
+        68708e 15e15c 3b5709 a4f841 b2793a 957510 e4a275 8b1ac6 4b34ec 4c5fc1 d8aa70 ba641a 9b66c3 2c957c aba5b0
+        38524d d1436e b652e9 8fcbea bd6bf8 c95dac 8ecda3 4427df 2a136b caf6b3
+    """,
+    "0.28.0 priority, encoder-decoder": """
+        ccd25c e05c84 99e212 dd258d 2f68ea df4727 516b00 6e0b9e abc867 aef6f2 7f4a62 b964b0 7de421 c2bbe9 7ab357
+        8a3ffd 72de04 3358de 47a8f0 f8da36 907b09 3eedfa 8b8fad b01c62 f32ceb 2ea4ae 36b2ca bbf5c3 641850 20c63b
+        8f4fb2 e916d9 399f55 e00e68 69759f 9b56ea ca6aa1 f20447 e67bed 30051a 5523cd 3d0206 f56002 c97538 58af8d
+        3eb984 a90ccb a62599 2a06e8 14135c e24c9a 641e0c 49dc8e 1cd482 48728c 7346e0 2312f5 5c7fcd 06983c 61d504
+        8a027d 63b13d d89f24 f9c1f1 3caaaa 84feb3 013015 1a5a86 3bd8fd a975bf 59d7e3 5d2b97 1de7d7 6e7155 474f24
+        f298de c4ac27 cc3e70 378693 c0ffc8 639371 e0febd 47ac69 93d83d a27846 ed8cbc 4e9455 5ad6d4 ab7988 cf79b2
+        ae2951 e127f7 203521 43da45 f546d4 31077f 33cbb5 2cd8cf c9c899 5579b0
+    """,
+    "0.32.0 one request": """
+        92a552 02cc6c 6e3380 fdd3de bf3f87 a2cece e491b8 c08246 e249c5 57dbf3 d4e223 5f527c 273756 c1a0e7 ad20b4
+        66fc35 74238e 049398 0de391 b07e4f 060577 276f0a 380ba4 9200bb dec3ef fa8b9c e320b9 127768 60afd3 6a14b9
+        ac18ad 8501d8 00a78a 41029f 851f45 26808f ab1380 1725ad 5d3ae6 472ca7
+    """,
+    "0.32.0 priority": """
+        c30451 46e7ca 86d274 6392af 5751f6 1faf87 0dd02a b97eba ba7def 74c15f 58f8a3 f295d9 789007 d919cd f784cc
+        9b55d7 b35eb3 06301b 167379 432302 f1b74a 9a1345 9b1449 31fc14 0c9b93 133072 8c7c13 240a4c b445d1 de0612
+        d6f72d 303b1b 076216 c8644a bb0785 08726c 2c46d9 d7acbd f86699 e3e26a df64d1 42be70 da4101 578cb1 c79317
+        b5db6b e49ad3 05686d 8bc4e8 1bb08b 880be9 1b7062 7b0590 eb87f8 45aadf 103439 15e610 d3cd9f 56742d 0d02fc
+    """,
+    "0.32.0 priority, chunk cap": """
+        a1a8d2 d8e9c0 9c8e18 8ba55e 4b843d ab32e5 aed355 c780eb 5f7793 0e6986 efbd94 ec7971 a853a6 1162d8 d535ef
+        5297d1 c61a3b 4dd305 111ee2 8138a8 a03fc2 7b17d0 069c86 69b3e7 a04dd5 cd2c89 f963b6 440a47@5 51d2ea 8acf67
+        856944 df1ebb bc6ad5 c45255 6a6e47 27ee57 8fb1ee 6078ef c770e1 ff629d a70059 d24775 cb5804 be5cb5 6025c5
+        197cc5 ccfa97 2d6c6d@32 c86a20 610c15 f48c6d 065460 7ce6d6 770c5f 6d7a72 7861f0 f06eb1 a8205d 311fe4 0888cf
+    """,
+    "0.32.0 priority, sessions": """
+        482dea 671a57 c74d9a fff949 ef6782 aadd3a 87ba67@12 263307 c2f5ab a42b39 c88b7e 43ce48 99352f a1974a 993520
+        1c8803 309966 e8b7f1 5db7ee f1c5a5 2469d8 e6ae4b 614e8c 6fd118 fe3087 224ef4 270550 55530c a2347c 36e489
+        c9c480 52621a 7f423d 72572f 6938a9 1eb89b 25b0b6 78b597 922fd5 e10f34 3e02ab 192110 085566 1cfb0c 76e97a
+        4ae042 52c73b cf8089 dc6546 0fe711 26ccc2 c27c6d a87a1f d9054d adc7a2 0ad82d b21805 35bbf9 883624 84491e
+        795cd5 36ffd6 f29221 b90f0e 75ea05 5e05a8 803970 7eaeaf 9f9686 8736d4 b5510d d8ab65 cb2f5e b2aad2 51bca4
+        3c13ef b6bff2 e4d3a5 f2a65d 15f4e4
+    """,
+    "0.32.0 priority, synchronous": """
+        2be924 3f014b 146fe4 d01c4d 37fb30 6ef021 45f008 28852c bc1764 55dec2 65f0dd 5a5c2f 439633 ae8c91 34fc21
+        a3c710 0103dd c68b91 7755b7 c62fe8 c387d0 6982aa 314308 2e9544 3c485a 877221 751a57 6156c7 0fb029 3c4231
+        7e7d19 abf867 da319c fbf7c0 d8edb1 c3245b 7aa9bb 0a29b1 bcc35f f3b518
+    """,
+    "0.32.0 priority, diffusion": """
+        5416b8 c04948 1bd7ba 7ba511 fc3564 fd0124 7521ec 200b47 634dde eff76a 6172a3 455ee5 67f54c 89671d d208d8
+        54d183 fe4b9e e55269 3b2a63 184afb d35905 768073 652c91 7fc640 abaddc eb81df 537a56 e74a71 7fc115 466f58
+        a4ca18 c48720 2a8a4f b19484 ca9d15 d813c1 f3f190 acf2cf 04611c 1408c7
+    """,
+    "0.32.0 priority, encoder-decoder": """
+        29ab7e 984f20 870c8e aaa0f2 19d5e7 7de85d cc3c7f b56f16 814cb7 33f8fb 69d547 02b64e 0e37da 30ad5f 3f18c5
+        8dfce7 f6942e 7b2e8f a1b495 5081c7 7c3bc1 859afa 8b8ab6 881d13 45154f 58f75a 3debaf 7fa2d8 91e302 e7f2e4
+        de6ac9 1493b4 fab01a 875264 494992 697910 918bda ceb72f d88af1 8979c3 565bac fa4f9d 6d0514 bd4806 824484
+        90e438 cd09ae f852be f2bc38 1e3a13 34c9a5 d07e66 2ff0ba b1750f e48ed4 e53b5f 34029e e9a4d7 73923a da2a51
+        263b69 43ef91 e72088 37e09c 56461b 4edce1 b327e3 11a522 e5ffc2 2a2897 15d0cc 9d91fa c91ec6 3f7218 8bc683
+        6faa6d bcae2b 3009d8 3962bc 97ea01 e81f86 e88a25 815265 d9980e 188054 a188e7 d03800 4ef309 68e027 0cf2e2
+        17f335 001b62 1f6964 01975b 18a319 d7b761 cf79b2 0cafdf 88acc5 e247dc
+    """,
+    "0.32.0 fcfs": """
+        cc2373 09fcef e8d6b3 9209a5 d43a13 9f6a96 2a1d72 a8a34a 8d2fac 8fb882 e26ce9 d181e9 fade6d 04d166 377243
+        2078c6 fba94c a4a133 2762cd 0abeed 33c08b 834208 11cfa6 28188c f31352 298a5a 5c31de b92027 845eb2 b9b148
+        f2cf42 0368fa 4cec82 6c4de2 9cf33f d93e60 2b26ac 9b82e7 bb7aba 30d34f d53472 3bb06c fb4f24 712866 e41865
+        f65d09 08f4b8 6788ec bd887d 66f675 7f353e b54bfd 052263 95d504 c8b667 71069e 5e78c4 3a49be d77dca 5d854f
+    """,
+    "0.32.0 fcfs, chunk cap": """
+        a8c347 103190 32750d 5c6378 617afc b06f57 520c3b e49580 21184d ac9c68 b37a61 cbfe18 52b64e 1242e2 6652e0
+        77db77 89d32c 4f498f 7021db 8553f2 e69a9f 2a2ff7@169 6b13d6 1d224d 6f42ac 190e5f e0a4f8 bc2ee2 81c0dd 245d32
+        1e9f57 f0270b 1a9861 17de7b 9454d2 328288 2576e7 b872d9 7e6f3f bd927b 865817 45033e 78ab0c 20b3bd 95fe6d
+        322296 43dd4a fdd4aa 1ef05c 705641 d16c05 0ab1a6 993bb1 bbbdaa 8b55f9 e5e9b2 62b380 a321aa 74d689 1731f5
+    """,
+    "0.32.0 fcfs, sessions": """
+        9020ab e39238 597099 ccb230 8e04bb 1b31a9 40d9bb 483f00 d9f3e0 41ca0e 46bc7a 9266d0 7549f0 8f7ea5 ecbc1a
+        88fd68 901fe2 db518a 81d22f 3c74bb c2b86a 223c6c 5c26e2 5780cc 4862e7 0b681d a8cc0e 841fdf 8d3f14 271cdb
+        32edc8 689cba 1fb350 12dfd5 ff2882 86edf9 027065 0a9641 49fcce 4d4986 3f7454 ccda7e d244cf 9e104e 066c0a
+        6cbd97 6a4a55 5c0e14 0ea00a 187a34 e8255b 7b0c97 0bd36b 9f5e33 7edc6f bd42b9 bef3e0 4fb268 5188ee 48b68d
+        c589d6 436849 5df0f6 7e24d1 66e57f d7f15f 066505 1a4d4c 2fce66 8ac91f 525ded e48440 51b24d 6d3c43 0a6fe7
+        396197 f832b7 3c3594 26b80f 94f17f
+    """,
+    "0.32.0 fcfs, synchronous": """
+        822f9d 1e08be 8510e7 fcf47c 208b24 2bfabe 04fa5a 06cd20 5d87a8 4ff66c 15c40d 6f447e 49d1c1 02f26c 934b9a
+        2e3f70 a97e4b d6a938 dc1795 9f286a b10275 609007 b443c4 e5da68 a66f8f 2aba89 cde1a2 58a57d 73c55e 7d67b6
+        f337d4 81d3bb 95e136 5884c6 6448dc 83927e 9da63a 308d35 9b9a6c 1cff62
+    """,
+    "0.32.0 fcfs, diffusion": """
+        9cd851 b1cf67 893725 51c1e1 d01397 b32b41 ef949e 2a2249 4521ca b2d44d d9e3b4 3bffcb 1fd07d 97e371 47356b
+        829234 ace72f 987808 8cf4a2 2873ea fcf350 b524bc b3ec53 46dd26 4b4815 46d4c1 b7a43d e6dcb3 b4deb1 c781c9
+        264f63 586c34 a13048 73767f f7a294 45ff7b ef8f21 fc3ce0 ba5769 b4f297
+    """,
+    "0.32.0 fcfs, encoder-decoder": """
+        a87d83 fb762a 137023 90edd9 a34162 3e77b2 06cbc4 80bad9 6173fd d3f7ca fdb747 bf5df3 4b70b9 5e6413 a61687
+        3f2857 b3e9e6 fe3eae 0722b2 b78c2e e33eb4 08fe5b cd40b9 2b397d 5a0b5f c3c69b b3cd50 a5659f 621236 3a87d7
+        96e377 9d3961 e809ae 703e9f e9fb01 42a965 121398 781b0a b6fd04 72211e 3738e2 ee4677 ad48ed 0db66f 887cac
+        0c8721 a7e4b8 d75f29 0f0fc7 7cae92 ddacae 58a32c bf5566 eeb3c1 dd9a49 d39220 bc9609 455864 4b89ee ae5096
+        c959eb c1323a 287b27 d8c0ee c1ae0e 211613 f28f6f 2e807a a944cf fb7c32 863a8f a8389b 40e073 338580 9d6c5b
+        fa4199 ace64f bd0b44 4da50f 4b45ad c7b8a7 97e59e 589013 667aba 374da1 afb114 17cb83 0da7a7 2c3f22 1ba643
+        8e1a3a ce5bc3 423b7e b6e41d cece69 01baa7 aeda85 0e74a0 667c7b a070ab
+    """,
+    "0.33.0 one request": """
+        95d3a6 e8e0e5 104c2a 5d5f13 caf94e c0c68c d38bff a2ade1 e2408f 326542 85b51c 9c8db7 318d15 8a90a0 5be28f
+        1a7c00 a5f860 e14b3b bd2310 53039c e5742e b35853 707c58 8bdb17 3f5b2c e96dcd 9c1807 1e6dcd 6ea55b b29d5e
+        6ea646 19d102 2be160 21a028 a638d2 ef5ced e9a8d4 a67118 7d1847 4eb36e
+    """,
+    "0.33.0 priority": """
+        7f94e8 174180 1f1ecd 08426b 7c99b7 e9770f f0521c 230458 866437 2b13fb 9415c9 1d3760 98b897 cbe57a 0fa4e5
+        d211ff 9e8da8 e83f23 e2987e 68db6e 7019bc eef1d8 39ee8b 6596ed 561bc9 0bb522 bf5e22 feb72d 5f44ea a4d44f
+        0fb7b8 640c5a 3d50eb b50e2d 116bf7 db8a94 5c530e 10ca12 973090 d2f965 e85ad6 313e7e e49428 7a3734 96db7a
+        a91863 f24408 9c9b0f a42a4d 3a0eaf 7502f8 345e9d f15612 cac9df 980f9f 178f29 c5d214 e890a1 6bd886 dac7f8
+    """,
+    "0.33.0 priority, chunk cap": """
+        6577aa 7cec17 f6bb5e 2cd18a 83f908 92f85e f5941b c72ec8 22f803 3d9db2 789eff 16d45a 204da2 ab9ccc c29d7a
+        9f96b2 ea41bc 77709e 0ce226 cfd658 769ae2 f1f25a 93853e a8e16f@18 3e7a71 2c8828 c61f25@92 c99c3a 6447f1 8bd188
+        7f5d55 e1c1ec 73363d db7be7 682756 c20c18 3125d6 340fdc 3d544a 78c632 c8aaab d76cbd e3646f 978110 fdf50e
+        ae9a61 e35eee 14b656 77d47a 7b50e5 902b7b 18a065 62e935 ca02bd ad9c0a fa32e8 7d4827 8daea2 52664b 794af7
+    """,
+    "0.33.0 priority, sessions": """
+        6076a9 6fb426 038e56 e0369f 19324f 2ea0ff 099878 76796e 6eb19c 15de7c ed8992 163330 f87174 8934bf b2f7a8
+        ab839c 69b713 e498ad 6f363c fa0d75 d0751a 31631d 6d08ca e038e9 9050a3 d41848 cbf34d c3d5bd 1d5b3e fa40a9
+        ad94ba cb358f 9e158c 7227a8 45f805 973ffe fb2b01 1136d0 679103 dda5d8 be51de 1a22e7 ebc9d7 b85f97 55ed11
+        027313 fda0ee a6d864 c44d0a aa7a03 20b2a4 910902 227261 1cbaf4 1e9a27 5a92c4 9b8c79 a394ec 201771 acdbe4
+        0ac8cd 67990d 99f58c 95ab33 62a787 442695 8a41d8 fb31f8 04d4cd 49775d f25cd3 5ed254 e8b9d9 ff2918 e34924
+        b2cebf ac4ac2 b55a47 6dac44 f1260d
+    """,
+    "0.33.0 priority, synchronous": """
+        34c502 139ad3 766031 741a04 527495 41cb28 0caad1 72e70a 975983 e6c594 df746d ab337f 9c8887 403d2e d70bb3
+        8486b3 753bbb 284c51 899bc4 acf0d9 3afbde ed7224 97c5fa e9b13f 631d79 f3760d 094c99 5357b3 a3d7f3 e718a3
+        2916cd 9f84ee 017733 93906f fb78a2 e0a693 fce24f 59a87d 983fce 4c3616
+    """,
+    "0.33.0 priority, diffusion": """
+        128e71 2474a5 907920 34165f 0be848 fd82ce 6e96ed 95ae17 919b6d ea46d8 b7b848 499feb 552274 b8593b 01841a
+        d2f8ea 50db8a 394ab8 642687 dfbc15 193506 e29f5d 5eb3e8 22cc62 0ef50f 199e96 a48984 4561b5 4ab3d5 ec77db
+        8f973e a4562f 8a08c8 6d7466 115410 fd45a5 103852 afde32 34a8b8 b94835
+    """,
+    "0.33.0 priority, encoder-decoder": """
+        289b70 02bcfb 7afaff 4bb9a5 879fd0 f25e09 d1a3c6 c4d46c d74375 34f38c 22055e 9164dd 26d712 1bedaf b10860
+        b9dc94 e812bf 566db3 e81beb 181d0f 96dc49 00569f ea2901 bd2ee3 28fde8 aca071 8bbbe6 ba4af9 ce68c6 e568b0
+        3dd570 b4104a 5a34da e33054 2469a9 2ea8f1 3ddb11 b3a10d 8db844 535ffe 8b636c 641184 6d5d1f 4e9455 6864b8
+        fde21b 5275a2 d43d4e 79274b 43fa82 6803b5 0153ad dd92bb 19a324 0d7c81 1934d5 aaed6c 5b34e3 d37838 0908af
+        ba1eca 7e69ca aa2b72 0fd37e 04ee39 c4b2c7 c11626 a3d91d 5f3f07 5b1843 a7832e 1e29f8 a69c85 313d3e b5232b
+        8bc0be 4e9010 7deabf d56f9a 460695 c75e6f 3fabc2 321fc5 633d17 ade3a0 5913c2 e3f8ff 3240ca 3e4f84 d1acb9
+        d88f70 018ec1 a51d7b 5ec5ce 62d260 e4fd64 9fa584 ad346c 557b18 c7f42a
+    """,
+    "0.33.0 fcfs": """
+        95dad0 0e5a0c 8c652b f1ded1 75495a 8c8e42 e5c25d 4619db c29961 56868d d30b66 24ba43 a69189 aaee32 068b34
+        7a47f1 a8bbcc 82527c 23e119 5df8f2 35ed36 ea9b00 6b6db4 a91fd1 e7535e eff0be af748b 6a5c77 0310cc b5461c
+        170eb9 6c3561 9b7271 9336f5 2fa7f0 bf0ff0 b3a71a 9892bb 87a1f4 8c6973 ca8ad8 1104e9 d82470 8ebc3b 0ca975
+        3de849 02bf89 ce8919 d76776 fa553f 4e25cf 93c8d0 77f527 112ef6 1a2372 a12e71 0207fe 12c30f e59a33 cd8d2d
+    """,
+    "0.33.0 fcfs, chunk cap": """
+        b57156 d568c8 5cff5a 2823b8 4b8756 ff31fa f3fe3e d907e3 e5dca8 ef642d 5eda19 175bb8 dd284a 202370 1261ee
+        6ab11b bf3467 0ac6fd 3af866 c24b8d 0d163d 28b2c7 008b16 7b4653 cf5dfd a338b8 445a5a dafcb6 0dc9d5 e9b8a0
+        d19d38 60a0b9 cd3350 f31a66 bed099 3ce0d9 0a52e3 4dd2dc 744d94 687d9e 9d0851 bce4f4 dcfc31 9069c5 8f31d1
+        ce5b79 98cb5b 990d6d 8f7650 f58b77 2ffef6 8016af 606307 f30485 10a627 6059f8 dbf429 07b682 7f9a65 d82592
+    """,
+    "0.33.0 fcfs, sessions": """
+        c6e85a 50fe5a edeedd 01f6cd 27c7db 9497d2 8c7bdf 6d6830 7a450a f80d3f 96a521 115cc8 29b3cb 726d27 3d97d6
+        7aafc0 9606aa 05c631 fa3980 789ce5 1e0d0b a5a87c 226ba6 c4dc1d 37895b 8dec98 00f0ca a49342 fdaf9f 5a8ae9
+        a0177c f67652 f8bc99 cf8883 c9101d 8213b9 1e8bda 2b696d a30bb5 5ce7a6 298ea0 2bfac2 199456 1b8052 882717
+        f32371 36ed45 816ae6 c2848b 515e91 afb206 ca026f d2647a 83b6dc 8161c0 b56cda 843caf 0a96df cc594e bc1649
+        aed77f 9fe82a 34e426 ed1578 2ac38f bcc0c8 54a3b6 737e56 99e99a 059330 b5dae8 b315ef ad75d2 4eb6d8 22fc75
+        348b18 2cf41a 622d71 0a32d6 eec485
+    """,
+    "0.33.0 fcfs, synchronous": """
+        84a121 0daa46 d6571a 5d06d9 b79506 8cc60d 3296c8 a9423d 90073d 2683cd 868063 b1e53c 10b240 2d46ea a1e00d
+        b9ad18 2ecf03 597add 2386b1 0cf5bb 80b99f dfa57d a06a23 45f4c7 1f7641 5f7b6f ea4546 cb6722 5e0469 1f7d3f
+        6c2285 420b69 7bc699 e95e26 ffd59b 57f20d c65d91 4c8790 570498 c9d859
+    """,
+    "0.33.0 fcfs, diffusion": """
+        cb3187 b8cc02 4388d1 b83a24 bc8e0d c71c0f 42af4d 52dbd5 2d18eb 48f568 1682db ad8a9c 29bd9b bad163 7139f6
+        5e7030 9dbf36 6f697b 962014 bc247c 9e3009 5237ea 75e2ac 1fbbac c74bab 3d5994 38571c 24dca0 7b8c01 31a50a
+        18cfda ed18a1 940b2e 53918d 70f75c 107617 b2dd7a 5e803c 66b8fc f235f2
+    """,
+    "0.33.0 fcfs, encoder-decoder": """
+        e2d863 5ccc10 cabdca 74d2f2 e92999 f690bb f44a21 6fa6be eb5b87 ffc26c 01d146 920df9 9496a3 e74f74 a77edd
+        f6faed 2281d1 648e95 886b6f 74c6b3 6daf84 8085ce 27807b 5a7377 cd01ae 385dd4 55f685 4e83bf 0a47df 99a99f
+        a1ef25 00027c 572821 b185f5 802325 ec1b53 c38788 c1ce79 d8eedf 70ef59 cf1921 deb4cf f2a2fa cd09f3 6ca171
+        d7a52b 2c4685 ca9a15 859538 581939 bf0a62 540761 43defa d58cb5 38b76f 2eb471 0e7150 07a265 35a302 1f0232
+        15c83c 752c9f 448545 c99fd8 d9d980 98193a a8dcf1 fe92de fe02db 3be694 6a92ca b12ed0 2b9f53 83c144 df564c
+        9042bf 2fabf6 eb76e4 a99150 c05a56 f6e674 249633 0b7baf 7c0623 53b8d7 873560 737197 5dd6d9 e36b3c 1507a9
+        410be3 ae42e0 ec6bee c4d46c 53cdcc 72d65e 99e715 c18561 617d46 5372d5
+    """,
+}
+
+SEEN: Mapping[str, tuple[str, ...]] = MappingProxyType({name: tuple(runs.split()) for name, runs in _SEEN.items()})
+"""Walk -> its runs."""
