@@ -82,8 +82,9 @@ _CAPPED = {"chunk_cap": (0, 4)}
 _TURNS = {"turns": (1, 3)}
 _LOADS = ("kv-load-failure",)
 _RESETS = ("reset-prefix-cache", "reset-encoder-cache", *_LOADS)
-_PROFILES = {"0.19.1": "0.17.1", "0.24.0": "0.24.0", "0.28.0": "0.28.0", "0.32.0": "0.32.0", "0.33.0": "0.33.0"}
-"""Release -> the profile that it is read as. What of them is not compared, and why, is in `docs/vllm.md`."""
+_PROFILES = {"0.33.0": "0.33.0", "0.19.1": "0.17.1", "0.28.0": "0.28.0", "0.24.0": "0.24.0", "0.32.0": "0.32.0"}
+"""Release -> the profile that it is read as; those first that differ most, where a wrong rule is noticed soonest. What
+is not compared, and why, is in `docs/vllm.md`."""
 _TWO_QUEUES = ("0.28.0",)
 """Releases that are compared under the priority policy alone."""
 _IN_TURNS = ("0.32.0", "0.33.0")
@@ -118,7 +119,7 @@ def _walks() -> Iterator[Walk]:
 
 
 WALKS: Mapping[str, Walk] = {walk.name: walk for walk in _walks()}
-"""By name, from the oldest release to the newest."""
+"""By name, in the order in which a model is held to them."""
 
 
 # --- taking one -------------------------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ def recorded(walk: Walk, pair: PairModel) -> tuple[str, ...]:
 
 
 def departure(walk: Walk, seen: Sequence[str]) -> str:
-    """The first run in which the model of the walk's profile does not show what the release did (`seen`), or nothing."""
+    """The first run in which the model of the walk's profile does not show what the release did (`seen`); "": none."""
     counts = [int(each.partition("@")[2]) if "@" in each else None for each in seen]
     for number, run in enumerate(_Taker(walk).runs(counts)):
         if str(run) != seen[number]:

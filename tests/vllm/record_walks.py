@@ -9,6 +9,7 @@ OUTLIVES_VLLM. The walks of other releases, and where some are named all others,
 import os
 import sys
 from pathlib import Path
+from textwrap import fill
 
 from outlives.invariants.subject import walks_seen
 from outlives.invariants.subject.conform import PairModel
@@ -28,6 +29,7 @@ __all__ = ["SEEN"]
 
 _SEEN = {
 '''
+_IN = 8 * " "
 FOOT = '''}
 
 SEEN: Mapping[str, tuple[str, ...]] = MappingProxyType({name: tuple(runs.split()) for name, runs in _SEEN.items()})
@@ -47,8 +49,8 @@ def written(seen: dict[str, tuple[str, ...]]) -> str:
     text = HEAD
     for name in WALKS:
         if name in seen:
-            lines = [seen[name][at : at + 15] for at in range(0, len(seen[name]), 15)]
-            text += f'    "{name}": """\n' + "".join(f"        {' '.join(line)}\n" for line in lines) + '    """,\n'
+            runs = fill(" ".join(seen[name]), 112, initial_indent=_IN, subsequent_indent=_IN)
+            text += f'    "{name}": """\n{runs}\n    """,\n'
     return text + FOOT
 
 
