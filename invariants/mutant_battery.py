@@ -247,7 +247,7 @@ def _price(expected: Baseline) -> str:
     prices = _prices()
     for each, right in expected.prices.items():
         if prices[each] != right:
-            return f"{each}: costs {prices[each].least} to {prices[each].most}, not {right.least} to {right.most}"
+            return f"{each}: {prices[each]}, not {right}"
     return ""
 
 

@@ -1,6 +1,7 @@
 """Mutants of the model's rules: what is made, that one takes its function's place and no longer, and what kills it."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from command_runs import Run, runner
@@ -72,7 +73,7 @@ def test_every_survivor_that_is_explained_is_a_mutant() -> None:
 @pytest.fixture(scope="module")
 def small() -> Baseline:
     scopes = chosen_scopes(Configuration(), ("two-at-once", "rivals", "second-turn"), every_number=False)
-    return baseline_of(scopes, others=False)
+    return replace(baseline_of(scopes, others=False), prices=mutant_battery._prices())
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,37 @@ def test_the_battery_kills_or_does_not(key: str, stage: str, small: Baseline, mo
     stages = {name: stage for name, stage in mutant_battery.STAGES.items() if name in ("exhaustive", "catalogue")}
     monkeypatch.setattr(mutant_battery, "STAGES", stages)
     assert judge_mutant(mutant_named(key), small).stage == stage
+
+
+@pytest.mark.parametrize(
+    ("key", "stage", "why"),
+    [
+        ("batch._grant: work.encoder_budget -= slots -> pass", "releases", "is not what the release showed"),
+        ("lifetime.true_window: end <= c.computed - drafts -> end < c.computed - drafts", "price", "A3 true, anywhere: Price("),
+    ],
+)
+def test_what_violates_nothing_is_killed_by_a_release_or_a_price(
+    key: str, stage: str, why: str, small: Baseline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mutant_battery, "STAGES", {stage: mutant_battery.STAGES[stage]})
+    judged = judge_mutant(mutant_named(key), small)
+    assert judged.stage == stage
+    assert why in judged.why
+
+
+def test_the_model_as_it_is_survives_what_is_asked_of_every_mutant(small: Baseline) -> None:
+    for name in ("exhaustive", "catalogue", "price"):  # the walks are in test_walks
+        assert mutant_battery.STAGES[name](small) == ""
+
+
+def test_what_never_ends_is_killed_though_the_model_takes_exceptions_for_a_rules_own(
+    monkeypatch: pytest.MonkeyPatch, small: Baseline
+) -> None:
+    stages = {name: stage for name, stage in mutant_battery.STAGES.items() if name == "releases"}
+    monkeypatch.setattr(mutant_battery, "STAGES", stages)
+    monkeypatch.setattr(mutant_battery, "_SECONDS", 1)
+    judged = judge_mutant(mutant_named("book.make_room: book = world.rules.evict_oldest(world, book) -> pass"), small)
+    assert (judged.stage, judged.why) == ("releases", "takes more than 1 s")
 
 
 def test_what_never_ends_is_killed(monkeypatch: pytest.MonkeyPatch, small: Baseline) -> None:

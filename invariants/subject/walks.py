@@ -125,11 +125,11 @@ WALKS: Mapping[str, Walk] = {walk.name: walk for walk in _walks()}
 # --- taking one -------------------------------------------------------------------------------------------------------
 
 
-def recorded(walk: Walk, pair: PairModel) -> tuple[str, ...]:
-    """What the release shows in the walk's runs, `pair` being both side by side: a digest of each run, and after an @
+def recorded(walk: Walk, pair: PairModel, most: int | None = None) -> tuple[str, ...]:
+    """What the release shows in the walk's runs, or in the first `most` of them, `pair` being both side by side: a digest of each run, and after an @
     how many draws it has if the release failed then. Raises `BadModel` where they differ: there is nothing to hold a
     model to."""
-    return tuple(map(str, _Taker(walk, pair).runs([None] * walk.runs)))
+    return tuple(map(str, _Taker(walk, pair).runs(([None] * walk.runs)[:most])))
 
 
 def departure(walk: Walk, seen: Sequence[str]) -> str:
