@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from outlives.model.errors import OutlivesError
 from outlives.model.faults import FAULTS
@@ -27,6 +27,7 @@ from outlives.model.state import State
 
 from .configuration import Configuration
 from .explore import Bounds, explore
+from .mutant_alike import otherwise, taken
 from .mutants import Mutant, planted
 from .price import PRICED, Price, price
 from .proof.life import Arithmetic, Assumed, Terms
@@ -106,7 +107,7 @@ class _Case:
     configuration: Configuration
     states: tuple[State, ...]
 
-    def found(self, *, stop: bool = False) -> Found:
+    def visited(self, *, stop: bool = False) -> "_Visited":
         """Stopped at the first property that is found, or not before every state was visited."""
         with _at_most(_SECONDS):
             seen = explore(
@@ -116,7 +117,12 @@ class _Case:
                 stop_when_found=stop,
                 compiled=False,
             )
-        return {name: len(trace.actions) for name, trace in seen.traces.items()}
+        return _Visited({name: len(trace.actions) for name, trace in seen.traces.items()}, seen.states)
+
+
+class _Visited(NamedTuple):
+    found: Found
+    states: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +137,8 @@ class Baseline:
     """Guards whose safety is proved."""
     prices: Mapping[str, Price] = field(default_factory=dict)
     """What guards cost, by guard and scope."""
+    walks: Mapping[str, int] = field(default_factory=dict)
+    """What random walks show, by what they are about."""
 
 
 @cache
@@ -145,15 +153,14 @@ def baseline_of(scopes: Scopes, *, others: bool = True) -> Baseline:
     sizes = {}
     for name, states in scopes.items():
         case = _Case(name, repaired, tuple(states))
-        seen = explore(repaired.model(), bounds=Bounds(states=_STATES), initial=states, compiled=False)
-        sizes[case.label] = seen.states, case
-    ordered = [case for _, case in sorted(sizes.values(), key=lambda each: each[0])]
-    small = [name for name, (states, _) in sizes.items() if states <= _SMALL]
+        sizes[case.label] = case.visited(), case
+    ordered = [case for _, case in sorted(sizes.values(), key=lambda each: each[0].states)]
+    small = [name for name, (seen, _) in sizes.items() if seen.states <= _SMALL]
     if not others:
         return Baseline(tuple(ordered), ())
-    recorded = tuple((case, case.found()) for case in _others(small))
+    recorded = tuple((case, case.visited().found) for case in _others(small))
     proved = tuple(guard for guard, assumed in _THEOREMS if _proved(guard, assumed))
-    return Baseline(tuple(ordered), recorded, proved, _prices())
+    return Baseline(tuple(ordered), recorded, proved, _prices(), taken())
 
 
 def _others(small: list[str]) -> Iterator[_Case]:
@@ -195,7 +202,7 @@ def _larger(expected: Baseline) -> str:
 
 def _clean(cases: Sequence[_Case]) -> str:
     for case in cases:
-        found = case.found()
+        found = case.visited().found
         if found:
             name = min(found, key=lambda each: found[each])
             return f"{name} in {found[name]} actions, scope {case.label}"
@@ -206,7 +213,7 @@ def _catalogue(_expected: Baseline) -> str:
     for fault in FAULTS.values():
         assert fault.scope is not None
         configuration = Configuration(fault=fault.name, properties=(fault.breaks,))
-        found = _Case(fault.name, configuration, (initial_state(fault.scope),)).found(stop=True)
+        found = _Case(fault.name, configuration, (initial_state(fault.scope),)).visited(stop=True).found
         if found.get(fault.breaks) != fault.actions:
             return f"fault {fault.name} shows in {found.get(fault.breaks, 'no')} actions, not in {fault.actions}"
     return ""
@@ -224,13 +231,18 @@ def _releases(_expected: Baseline) -> str:
 
 def _recorded(expected: Baseline) -> str:
     for case, right in expected.recorded:
-        found = case.found()
+        found = case.visited().found
         if found != right:
             differ = sorted(name for name in found.keys() | right.keys() if found.get(name) != right.get(name))
             return (
                 f"{differ[0]} in {found.get(differ[0], 'no')} actions, not {right.get(differ[0], 'no')}: {case.label}"
             )
     return ""
+
+
+def _alike(expected: Baseline) -> str:
+    with _at_most(_STAGE_SECONDS):
+        return otherwise(expected.walks)
 
 
 def _prices() -> dict[str, Price]:
@@ -305,8 +317,10 @@ STAGES: dict[str, Callable[[Baseline], str]] = {
     "recorded": _recorded,
     "proof": _proof,
     "machine": _machine,
+    "otherwise": _alike,
 }
-"""In the order in which they are asked. The proof runs the functions of `lifetime` alone, and is asked about these."""
+"""In the order in which they are asked. The proof runs the functions of `lifetime` alone, and is asked about these. The
+last one has no property and no release behind it: there the mutant merely does something else."""
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Mutants that survive for a reason: what was changed makes no difference that any run could show.
 
-Belongs here: data, keyed by function and expression, as `mutants` names them.
+Belongs here: data, keyed by function and expression, as `mutants` names them. That each of them walks exactly as the
+original does, state by state, is checked in `tests/test_mutants.py`.
 """
 
 from collections.abc import Mapping
@@ -8,5 +9,101 @@ from types import MappingProxyType
 
 __all__ = ["EQUIVALENT"]
 
-EQUIVALENT: Mapping[str, str] = MappingProxyType({})
+_REPLACED_APART = "The two statements give other fields their values, and neither reads what the other one gives."
+_GUARD_LEAVES_COUNTERS = "The guard is asked about the request as it is, and changes its references alone."
+_IDLE_HAS_ENTRY = "What is idle is in the book: an entry leaves it together with its place in the queue."
+_ONE_IS_SORTED = "A queue of one, or of none, is the same in any order."
+_SHORTCUT = "It only says when a copy can be spared: the copy that is made instead is equal to the steps as they were."
+_CHANGES_SOMETHING = (
+    "A share counts its tokens as in flight, and a drop empties the list of what was evicted, or of what is due: a "
+    "pass with either never leaves the rest of the state as it was."
+)
+
+EQUIVALENT: Mapping[str, str] = MappingProxyType(
+    {
+        "lifetime.carried_drafts: beyond > 0 -> beyond >= 0": "With none beyond, both branches say 0.",
+        "lifetime.fail_kv: valid < computed -> valid <= computed": "Where the two are equal, so is the result.",
+        "lifetime.continue_turn: c.computed < c.known -> c.computed <= c.known": (
+            "Where the two are equal, both branches add `more` to the same number."
+        ),
+        "lifetime.settled: c.in_flight > c.placeholders -> c.in_flight >= c.placeholders": (
+            "Where the two are equal, both branches compare with the same number."
+        ),
+        "book.hit: if request in entry.holders:; if not entry.holders: -> "
+        "if not entry.holders:; if request in entry.holders:": (
+            "An entry that the request holds has a holder: at most one of the conditions is true."
+        ),
+        "book.make_room: book.free < size + planned and book.idle -> book.free < size + planned": (
+            "Room is made only where it is reclaimable, that is free or idle (SLOTS-ADD-UP): the loop has enough "
+            "before the queue is empty."
+        ),
+        "book.evict_oldest: 0 if entry is None else entry.size -> entry.size": _IDLE_HAS_ENTRY,
+        "book.release: book = book._replace(entries=_with_entry(book, entry._replace(holders=holders))); "
+        "if not holders: -> if not holders:; "
+        "book = book._replace(entries=_with_entry(book, entry._replace(holders=holders)))": _REPLACED_APART,
+        "book._held: setup.encoder_decoder == 1 and world.switches.credit_once == 0 -> setup.encoder_decoder == 1": (
+            "With `credit_once`, `credit` passes over an item that is not held: asking it about all items, in the same "
+            "order, comes to the same."
+        ),
+        "gate.gate: 'A2' in world.relaxed and index in request.seen -> index in request.seen": (
+            "What was seen is kept only where A2 is relaxed: elsewhere nothing is."
+        ),
+        "batch.run_pass: not work.shares and (not after.steps[-1].drop) -> not after.steps[-1].drop": (
+            _CHANGES_SOMETHING
+        ),
+        "batch.run_pass: not work.shares and (not after.steps[-1].drop) -> not work.shares": _CHANGES_SOMETHING,
+        "batch.run_pass: empty and after._replace(steps=state.steps) == state -> "
+        "after._replace(steps=state.steps) == state": _CHANGES_SOMETHING,
+        "batch._serve_running: skips and work.requests[number].status == RUNNING -> skips": (
+            "A pass has one victim, and where it skips, that one stands before the request in want: whoever comes "
+            "after still runs."
+        ),
+        "batch._serve_running: setup.by_priority == 1 and work.world.switches.go_on_after_self == 1 -> "
+        "work.world.switches.go_on_after_self == 1": (
+            "Without the priority policy the victim is the last of the running: nobody is left to go on with."
+        ),
+        "batch._skips_next: work.running.index(victim) < work.running.index(number) -> "
+        "work.running.index(victim) <= work.running.index(number)": (
+            "The two are equal where a request is its own victim, and there the pass ends before anybody is skipped: "
+            "no profile that skips goes on after itself."
+        ),
+        "batch._admit_waiting: setup.by_priority == 1 and len(queue) > 1 -> setup.by_priority == 1": _ONE_IS_SORTED,
+        "batch._admit_waiting: world.switches.held_first == 1 and len(queue) > 1 -> world.switches.held_first == 1": (
+            _ONE_IS_SORTED
+        ),
+        "batch._admit_waiting: len(queue) > 1 -> len(queue) >= 1": _ONE_IS_SORTED,
+        "batch._admit_waiting: len(queue) > 1 -> len(queue) >= 1 (2)": _ONE_IS_SORTED,
+        "batch._admit_waiting: first is not None and first in queue -> first in queue": "None is in no queue.",
+        "batch._referencing: request = request._replace(references=references); if 'A2' in work.world.relaxed: -> "
+        "if 'A2' in work.world.relaxed:; request = request._replace(references=references)": _REPLACED_APART,
+        "batch._preempt: 0 if entry is None else entry.size -> entry.size": (
+            "What is handed over is held by somebody, and so it is in the book."
+        ),
+        "batch._dispatch: omit is not None and omit in encode and (omitted == 0) -> omit in encode and omitted == 0": (
+            "None is no key: no step encodes it."
+        ),
+        "batch._dispatch: start = state.requests[number].counters.computed if victim else request.counters.computed; "
+        "if world.guard.site == 'before-advance': -> if world.guard.site == 'before-advance':; "
+        "start = state.requests[number].counters.computed if victim else request.counters.computed": (
+            _GUARD_LEAVES_COUNTERS
+        ),
+        "batch._dispatch: if world.guard.site == 'before-advance':; "
+        "counters = rules.advance(request.counters, share.tokens) -> "
+        "counters = rules.advance(request.counters, share.tokens); if world.guard.site == 'before-advance':": (
+            _GUARD_LEAVES_COUNTERS
+        ),
+        "batch._dispatch: if world.guard.site == 'after-advance':; "
+        "counters, sampled, promised = rules.promise(counters, share.drafts, setup.base, setup.asynchronous) -> "
+        "counters, sampled, promised = rules.promise(counters, share.drafts, setup.base, setup.asynchronous); "
+        "if world.guard.site == 'after-advance':": (
+            "The one guard that is asked there looks at `computed` alone, of which nothing is promised."
+        ),
+        "batch.overtake: 'A1' in world.relaxed and book.evicted -> 'A1' in world.relaxed": (
+            "Where nothing is evicted, nothing is taken off the shelf."
+        ),
+        "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> part.live == 0": _SHORTCUT,
+        "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> "
+        "requests[part.request].status == RUNNING": _SHORTCUT,
+    }
+)
 """Mutant -> why nothing can tell it from the original."""

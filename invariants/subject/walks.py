@@ -15,12 +15,12 @@ A run in which the release fails, as it was foretold (`conform.foretold`), is ke
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from outlives.model.contract import Refusal
+from outlives.model.contract import Action, Refusal
 from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import PLAIN, Scope, Setup
@@ -29,6 +29,7 @@ from outlives.model.world import World
 
 from ..configuration import Configuration
 from .conform import Drawer, Pair, PairModel, drawn, observables
+from .corners import CORNERS, Corner
 
 __all__ = ["WALKS", "Walk", "departure", "recorded"]
 
@@ -49,6 +50,8 @@ class Walk:
     about: str
     configuration: Configuration
     runs: int
+    corners: tuple[Corner, ...] = ()
+    """The runs, where they are not drawn: corners that draws hardly ever meet."""
 
     @property
     def name(self) -> str:
@@ -99,6 +102,7 @@ def _walks() -> Iterator[Walk]:
         def walk(about: str, runs: int, *, of: str = release, profile: str = profile, **more: Any) -> Walk:
             return Walk(release=of, about=about, configuration=Configuration(profile=profile, **more), runs=runs)
 
+        yield _corners(release, profile)
         yield walk("one request", 40, policy="fcfs", numbers=_ONE)
         turns = _TURNS if release in _IN_TURNS else {}
         synchronous = {**_TWO, **turns, **({"depth": (1, 1)} if release in _ONE_STAGE else {})}
@@ -118,6 +122,12 @@ def _walks() -> Iterator[Walk]:
             yield walk(f"{policy}, encoder-decoder", 100, policy=policy, numbers=_TWO, encoder_decoder=True)
 
 
+def _corners(release: str, profile: str) -> Walk:
+    corners = tuple(corner for since, corner in CORNERS if since <= release)
+    configuration = Configuration(profile=profile, numbers=_MANY)
+    return Walk(release=release, about="corners", configuration=configuration, runs=len(corners), corners=corners)
+
+
 WALKS: Mapping[str, Walk] = {walk.name: walk for walk in _walks()}
 """By name, in the order in which a model is held to them."""
 
@@ -126,9 +136,9 @@ WALKS: Mapping[str, Walk] = {walk.name: walk for walk in _walks()}
 
 
 def recorded(walk: Walk, pair: PairModel, most: int | None = None) -> tuple[str, ...]:
-    """What the release shows in the walk's runs, or in the first `most` of them, `pair` being both side by side: a digest of each run, and after an @
-    how many draws it has if the release failed then. Raises `BadModel` where they differ: there is nothing to hold a
-    model to."""
+    """What the release shows in the walk's runs, or in the first `most` of them; `pair` is both side by side. Of each
+    run a digest, and after an @ how many draws it has if the release failed then. Raises `BadModel` where they differ:
+    there is nothing to hold a model to."""
     return tuple(map(str, _Taker(walk, pair).runs(([None] * walk.runs)[:most])))
 
 
@@ -166,17 +176,22 @@ class _Taker:
         seeds = random.Random(self.walk.name)
         table = self.alone.setup_table
         draw = Drawer(self.pair or self.alone, seeds)
-        for count in counts:
+        for corner, count in zip(self.walk.corners, counts, strict=False):
+            told = iter(corner.actions)
+            yield self._run(corner.setup, lambda _, told=told: next(told, None), count)
+        for count in () if self.walk.corners else counts:
             draw.choose = random.Random(seeds.random())  # what happens in a run changes nothing of the next one
             numbers = {name: drawn(span, draw.choose) for name, span in table.items()}
             yield self._run(self.alone.initial_state(numbers).setup, draw, count)
 
-    def _run(self, setup: Setup, draw: Drawer, count: int | None) -> _Run:
+    def _run(self, setup: Setup, draw: Callable[[Any], Action | None], count: int | None) -> _Run:
         state: Any = initial_state(setup) if self.pair is None else self.pair.begin(setup)
         digest = blake2b(self._shown(state), digest_size=_SIZE)
         draws = taken = idle = 0
         while draws != count and taken < _RUN_LENGTH and idle < _IDLE and self.alone.within(_of_model(state)):
             action = draw(state)
+            if action is None:
+                break
             after = (self.pair or self.alone).next_state(state, action)
             if isinstance(after, Pair) and after.differs:
                 raise BadModel(f"{self.walk.name}: profile and release differ: {after.differs[0]}.")

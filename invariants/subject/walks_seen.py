@@ -9,6 +9,9 @@ from types import MappingProxyType
 __all__ = ["SEEN"]
 
 _SEEN = {
+    "0.33.0 corners": """
+        b33214 f1cfc2 3b406b 35aaf5 5da0f1
+    """,
     "0.33.0 one request": """
         95d3a6 e8e0e5 104c2a 5d5f13 caf94e c0c68c d38bff a2ade1 e2408f 326542 85b51c 9c8db7 318d15 8a90a0 5be28f
         1a7c00 a5f860 e14b3b bd2310 53039c e5742e b35853 707c58 8bdb17 3f5b2c e96dcd 9c1807 1e6dcd 6ea55b b29d5e
@@ -93,6 +96,9 @@ _SEEN = {
         9042bf 2fabf6 eb76e4 a99150 c05a56 f6e674 249633 0b7baf 7c0623 53b8d7 873560 737197 5dd6d9 e36b3c 1507a9
         410be3 ae42e0 ec6bee c4d46c 53cdcc 72d65e 99e715 c18561 617d46 5372d5
     """,
+    "0.19.1 corners": """
+        730698
+    """,
     "0.19.1 one request": """
         3829d5 c91a7f 6e977c eed625 f4acbe 320d52 2dc039 c0453d e69ec8 429762 324d78@17 d9a490 57ca0c ecc7e0
         4ed2f8@74 c50707 d7a591 cd6d95 e659f2 e1f205 88123a 920e9f e2136e f2393e 059b45@76 3f477b 354500 c530db
@@ -154,6 +160,9 @@ _SEEN = {
         d26da0 c66e92 c43382 84af0c 9cf3f5 965841 0e2a6c a22043 e8e495 5f8c0c 9cea30 712a76 422902 a9445b 873323
         633d17 d76c04 09c0b1 9fa738 1629fc a09190 26b990 e424c4 37a173 4a45c5
     """,
+    "0.28.0 corners": """
+        b33214 75dc1c
+    """,
     "0.28.0 one request": """
         66d826 755a0b 3d89fc 900c63 a24698 d5be5d d2b4f2 646f27 8a270b c27404 ab7434 f29fcc a71b70 9c58a9 8bb73b
         2a15b9 739af5 1f8593 0f3caf 0cd6e2 dc14b3 3cf68d 71dde7 beb75e 620737 f52b51 72f6f5 a1e25a 646ea9 d8aa13
@@ -189,6 +198,9 @@ _SEEN = {
         8a027d 63b13d d89f24 f9c1f1 3caaaa 84feb3 013015 1a5a86 3bd8fd a975bf 59d7e3 5d2b97 1de7d7 6e7155 474f24
         f298de c4ac27 cc3e70 378693 c0ffc8 639371 e0febd 47ac69 93d83d a27846 ed8cbc 4e9455 5ad6d4 ab7988 cf79b2
         ae2951 e127f7 203521 43da45 f546d4 31077f 33cbb5 2cd8cf c9c899 5579b0
+    """,
+    "0.24.0 corners": """
+        730698 75dc1c
     """,
     "0.24.0 one request": """
         7b3705 d3a9a3 3cc286 09a9f7 c36fbe e05fcf fce83a@119 2a6e93 c18541 de45d1 681d17 65537e 45e892 0f0453
@@ -260,6 +272,9 @@ _SEEN = {
         79318f 7b9190 37c13e e646f8 accb3d 7c3974 1ccd49 2568a9 355761 4dcc41 d5ac33 8782c6 c38fcf c6c431 e249b6
         b4b9a4 6077cb 608e63 e720f4 81fbd1 103b9c 79f54b 821432 408372 501a80 144504 ad7b30 9c3b9e 6cc2fc 026175
         800134 1f1cd1 ec44c3 3dd52d 2ac2b2 dfb2cf 4a8737 6fc605 1b90a1 202d63
+    """,
+    "0.32.0 corners": """
+        b33214 f1cfc2 41ffff 35aaf5 5da0f1
     """,
     "0.32.0 one request": """
         92a552 02cc6c 6e3380 fdd3de bf3f87 a2cece e491b8 c08246 e249c5 57dbf3 d4e223 5f527c 273756 c1a0e7 ad20b4

@@ -1,0 +1,131 @@
+"""Does a mutant do anything else at all? The same random walks as the original, state by state, wherever it can matter.
+
+Belongs here: the configurations that are walked, and the walk. Nothing here says that a difference is wrong.
+
+Theory of operation. A walk of a model is drawn from one seed: the same rules draw the same actions and reach the same
+states. Every state is compared whole, what no observable shows included. So this tells apart whatever the walks meet,
+and a mutant that is said to be equivalent has to pass them.
+"""
+
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from outlives.model.contract import Refusal
+from outlives.model.lifetime import GUARDS, WEAKEST
+from outlives.model.profiles import PROFILES
+from outlives.model.scheduler import SchedulerModel, initial_state
+from outlives.model.setup import Item, RequestSetup, Setup
+
+from .configuration import Configuration
+from .subject.conform import Drawer, drawn
+from .subject.corners import Corner, corner
+
+__all__ = ["CONFIGURATIONS", "otherwise", "taken"]
+
+_RUNS = 30
+_LENGTH = 60
+_IDLE = 25
+_NUMBERS = {
+    "chunk_cap": (0, 4),
+    "depth": (1, 4),
+    "drafts": (0, 3),
+    "encoder_budget": (0, 6),
+    "items": (1, 3),
+    "requests": (3, 3),
+    "turns": (1, 3),
+}
+_MORE: tuple[dict[str, Any], ...] = (
+    {"relax": ("A1",)},
+    {"relax": ("A1",), "profile": "0.13.0"},
+    {"relax": ("A2",)},
+    {"relax": ("A2",), "profile": "0.20.0"},
+    {"relax": ("A4",)},
+    {"reader": "any"},
+    {"reader": "true"},
+    {"reader": "true", "encoder_decoder": True},
+    {"reader": "true", "guard": "true-window", "items_anywhere": True},
+    {"split": True},
+    {"arrivals": "any"},
+    {"items_anywhere": True},
+    {"items_anywhere": True, "synchronous": True},
+    {"encoder_decoder": True},
+    {"diffusion": True},
+)
+
+
+def _configurations() -> Iterator[tuple[str, Configuration]]:
+    for profile in PROFILES:
+        yield f"profile {profile}", Configuration(profile=profile, numbers=_NUMBERS)
+        yield f"profile {profile}, synchronous", Configuration(profile=profile, numbers=_NUMBERS, synchronous=True)
+    for guard in (*GUARDS, *WEAKEST):
+        yield f"guard {guard}", Configuration(guard=guard, numbers=_NUMBERS)
+    for more in _MORE:
+        yield ", ".join(f"{name} {value}" for name, value in more.items()), Configuration(numbers=_NUMBERS, **more)
+
+
+CONFIGURATIONS: Mapping[str, Configuration] = dict(_configurations())
+"""Every profile, guard and assumption."""
+
+_REPEATED = (Item(0, 1, "k0", 1), Item(1, 1, "k1", 1), Item(2, 1, "k0", 1))
+_CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
+    "a failed admission, references by key": (
+        Configuration(profile="0.20.0"),
+        corner(
+            Setup((RequestSetup(4, 2, _REPEATED),), slots=2, budget=8, depth=2),
+            "arrive(request=r0)", "schedule()", "accept()", "preempt(request=r0)", "accept()",
+            "schedule(short_at=r0, hit_r0=1)",
+        ),
+    ),
+    "two encodes left out": (
+        Configuration(relax=("A4",)),
+        corner(
+            Setup((RequestSetup(4, 1, (Item(0, 1, "k0", 1), Item(2, 1, "k1", 1))),), slots=2, budget=2, depth=4),
+            "arrive(request=r0)", "schedule(omit=k0)", "schedule(omit=k1)",
+        ),
+    ),
+}  # fmt: skip
+
+
+def taken() -> dict[str, int]:
+    """What each walk shows, as a number that is the same for the same walk in this process."""
+    walks = {name: hash(tuple(_walk(each, name))) for name, each in CONFIGURATIONS.items()}
+    return walks | {name: hash(tuple(_led(*each))) for name, each in _CORNERS.items()}
+
+
+def otherwise(right: Mapping[str, int]) -> str:
+    """The first walk that is not what it was (`right`); "": none."""
+    for name, configuration in CONFIGURATIONS.items():
+        if hash(tuple(_walk(configuration, name))) != right[name]:
+            return f"goes another way: {name}"
+    for name, each in _CORNERS.items():
+        if hash(tuple(_led(*each))) != right[name]:
+            return f"goes another way: {name}"
+    return ""
+
+
+def _walk(configuration: Configuration, name: str) -> Iterator[Any]:
+    model = SchedulerModel(configuration.world(), configuration.scope())
+    table = model.setup_table
+    draw = Drawer(model, random.Random())
+    for run in range(_RUNS):
+        draw.choose = random.Random(f"{name} {run}")
+        state = model.initial_state({number: drawn(span, draw.choose) for number, span in table.items()})
+        taken = idle = 0
+        while taken < _LENGTH and idle < _IDLE and model.within(state):
+            action = draw(state)
+            after = model.next_state(state, action)
+            yield action, after
+            if isinstance(after, Refusal):
+                idle += 1
+            else:
+                state, taken, idle = after, taken + 1, 0
+
+
+def _led(configuration: Configuration, run: Corner) -> Iterator[Any]:
+    model = SchedulerModel(configuration.world(), configuration.scope())
+    state = initial_state(run.setup)
+    for action in run.actions:
+        after = model.next_state(state, action)
+        yield after
+        state = state if isinstance(after, Refusal) else after
