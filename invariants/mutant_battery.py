@@ -38,7 +38,7 @@ from .subject.walks import WALKS, departure
 from .subject.walks_seen import SEEN
 from .verdict import Verdict
 
-__all__ = ["STAGES", "Baseline", "Judged", "baseline", "baseline_of", "judge_mutant"]
+__all__ = ["OTHERWISE", "STAGES", "Baseline", "Judged", "baseline", "baseline_of", "judge_mutant"]
 
 _STATES = 20_000
 _SECONDS = 8
@@ -307,6 +307,7 @@ def _machine(_expected: Baseline) -> str:
     return ""
 
 
+OTHERWISE = "otherwise"
 STAGES: dict[str, Callable[[Baseline], str]] = {
     "exhaustive": _exhaustive,
     "catalogue": _catalogue,
@@ -317,7 +318,7 @@ STAGES: dict[str, Callable[[Baseline], str]] = {
     "recorded": _recorded,
     "proof": _proof,
     "machine": _machine,
-    "otherwise": _alike,
+    OTHERWISE: _alike,
 }
 """In the order in which they are asked. The proof runs the functions of `lifetime` alone, and is asked about these. The
 last one has no property and no release behind it: there the mutant merely does something else."""

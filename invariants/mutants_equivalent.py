@@ -1,7 +1,7 @@
 """Mutants that survive for a reason: what was changed makes no difference that any run could show.
 
 Belongs here: data, keyed by function and expression, as `mutants` names them. That each of them walks exactly as the
-original does, state by state, is checked in `tests/test_mutants.py`.
+original does, state by state, is checked in `tests/test_mutant_alike.py`.
 """
 
 from collections.abc import Mapping
@@ -74,6 +74,18 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "batch._admit_waiting: len(queue) > 1 -> len(queue) >= 1": _ONE_IS_SORTED,
         "batch._admit_waiting: len(queue) > 1 -> len(queue) >= 1 (2)": _ONE_IS_SORTED,
         "batch._admit_waiting: first is not None and first in queue -> first in queue": "None is in no queue.",
+        "batch._admit_waiting: world.switches.isolate_stale == 1 and request.counters.stale > 0 and "
+        "(request.drop == 0) -> request.counters.stale > 0 and request.drop == 0": (
+            "Without `isolate_stale` nothing is ever counted as stale: the switches that settle came after it."
+        ),
+        "batch._admit_waiting: request._replace(status=RUNNING, counters=counters, decoding=0) -> "
+        "request._replace(status=RUNNING, counters=counters)": (
+            "A request that waits does not decode: whatever makes it wait, or lets it pause before, says so."
+        ),
+        "batch._padded: count != 1 or setup.drafts == 0 or switches.pad_admission == 0 or (setup.diffusion == 1) -> "
+        "count != 1 or switches.pad_admission == 0 or setup.diffusion == 1": (
+            "Without drafts the padded count is 1, which it is already."
+        ),
         "batch._referencing: request = request._replace(references=references); if 'A2' in work.world.relaxed: -> "
         "if 'A2' in work.world.relaxed:; request = request._replace(references=references)": _REPLACED_APART,
         "batch._preempt: 0 if entry is None else entry.size -> entry.size": (

@@ -7,7 +7,7 @@ Belongs here: which mutants are run, the tables, and the exit status. What is kn
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .mutant_battery import STAGES, Judged, judge_mutant
+from .mutant_battery import OTHERWISE, STAGES, Judged, judge_mutant
 from .mutants import MODULES, Mutant, mutant_named, mutants
 from .mutants_equivalent import EQUIVALENT
 from .report import Reporter
@@ -63,6 +63,9 @@ def _report(judged: Sequence[Judged], lost: Sequence[str], interrupted: bool, re
     share = f" ({killed / len(judged):.1%})" if judged else ""
     explained = len(survivors) - len(unknown)
     reporter.say(f"{killed} of {len(judged)} mutants are killed{share}.")
+    otherwise = sum(each.stage == OTHERWISE for each in judged)
+    if otherwise:
+        reporter.say(f"Of {otherwise} of these nothing is known to be wrong: they go another way than the original.")
     reporter.say(f"Of {explained} of {len(survivors)} survivors it is said why nothing tells them from the original.")
     mistaken = [each.key for each in judged if each.stage and each.key in EQUIVALENT]
     gone = _gone()

@@ -94,7 +94,11 @@ def test_the_battery_kills_or_does_not(key: str, stage: str, small: Baseline, mo
     ("key", "stage", "why"),
     [
         ("batch._grant: work.encoder_budget -= slots -> pass", "releases", "is not what the release showed"),
-        ("lifetime.true_window: end <= c.computed - drafts -> end < c.computed - drafts", "price", "A3 true, anywhere: Price("),
+        (
+            "lifetime.true_window: end <= c.computed - drafts -> end < c.computed - drafts",
+            "price",
+            "A3 true, anywhere: Price(",
+        ),
     ],
 )
 def test_what_violates_nothing_is_killed_by_a_release_or_a_price(
@@ -166,3 +170,15 @@ def test_mutants_have_a_battery_of_their_own(run: Run) -> None:
     assert run("faults", "--mutants", "--seeds", "3").status == 2
     assert run("faults", "--mutants", "--every", "0").status == 2
     assert run("faults", "--mutant", "book.find: a -> b").status == 2
+
+
+@pytest.mark.campaign
+def test_at_least_95_of_100_mutants_are_killed_by_what_is_wrong_with_them(run: Run) -> None:
+    """Half an hour of two processors."""
+    done = run("faults", "--mutants", "--json")
+    judged = done.object["mutants"]["judged"]
+    by_stage = Counter(row["killed_by"] for row in judged)
+    print(len(judged), dict(by_stage))
+    assert done.status == 0
+    assert len(judged) >= 300
+    assert by_stage[None] + by_stage["otherwise"] <= len(judged) * 0.05

@@ -29,6 +29,7 @@ def corner(setup: Setup, *actions: str) -> Corner:
 
 
 _LATE = RequestSetup(1, 4, (), 0)
+_LONG = RequestSetup(12, 2, (), 0)
 CORNERS: tuple[tuple[str, Corner], ...] = (
     # A victim that stands before the request in want, and was not scheduled in the pass: two stand behind.
     ("0.1", corner(
@@ -47,7 +48,7 @@ CORNERS: tuple[tuple[str, Corner], ...] = (
     ("0.32", corner(
         Setup((RequestSetup(1, 2, (), 0, (Turn(1, 2),)),), slots=1, budget=8, drafts=3, depth=3, by_priority=1),
         "arrive(request=r0)", "schedule()", "accept()", "schedule()", "preempt(request=r0)", "accept()", "accept()",
-        "continue_session(request=r0)", "schedule()", "accept()",
+        "continue_session(request=r0)", "resume(request=r0, kept=0)", "schedule()", "accept()",
     )),
     # A stop token ends a turn while the next step is in flight.
     ("0.32", corner(
@@ -60,6 +61,26 @@ CORNERS: tuple[tuple[str, Corner], ...] = (
         Setup((RequestSetup(1, 4, (), 0, (Turn(1, 2),)),), slots=1, budget=8, drafts=3, depth=3, by_priority=1),
         "arrive(request=r0)", "schedule()", "schedule()", "accept()", "schedule()", "accept()", "accept()",
         "continue_session(request=r0)", "schedule()", "accept()", "schedule()", "accept()",
+    )),
+    # A victim that was scheduled in the very pass gives back its tokens: the last one gets them.
+    ("0.1", corner(
+        Setup((RequestSetup(1, 6, (), 2), _LONG, _LONG), slots=1, budget=4, chunk_cap=2, depth=4, by_priority=1),
+        "arrive(request=r0)", "schedule()", "arrive(request=r1)", "arrive(request=r2)", "schedule()",
+        "schedule(short_at=r1)", "accept()", "accept()", "accept()", "schedule()", "accept()",
+    )),
+    # And the slots of its encode.
+    ("0.1", corner(
+        Setup((RequestSetup(6, 2, (Item(2, 1, "k0", 1),), 2), RequestSetup(8, 2, (Item(3, 1, "k1", 1),)),
+               RequestSetup(8, 2, (Item(2, 1, "k2", 1),))),
+              slots=3, budget=6, encoder_budget=1, chunk_cap=2, depth=4, by_priority=1),
+        "arrive(request=r0)", "arrive(request=r1)", "arrive(request=r2)", "resume(request=r0, kept=0)",
+        "schedule(short_at=r1)", "accept()", "schedule()", "accept()", "accept()",
+    )),
+    # Who holds blocks is admitted before who waited longer.
+    ("0.32", corner(
+        Setup((RequestSetup(1, 1, (), 0, (Turn(2, 2),)), RequestSetup(3, 2, ())), slots=1, budget=1, depth=2),
+        "arrive(request=r0)", "schedule()", "accept()", "arrive(request=r1)", "continue_session(request=r0)",
+        "schedule()", "accept()", "schedule()", "accept()",
     )),
 )  # fmt: skip
 """The first release on which it is taken, and the run."""

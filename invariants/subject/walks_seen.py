@@ -10,7 +10,7 @@ __all__ = ["SEEN"]
 
 _SEEN = {
     "0.33.0 corners": """
-        b33214 f1cfc2 3b406b 35aaf5 5da0f1
+        b33214 f1cfc2 9b7f9d 35aaf5 5da0f1 62e2fd d02a18 3bd73c
     """,
     "0.33.0 one request": """
         95d3a6 e8e0e5 104c2a 5d5f13 caf94e c0c68c d38bff a2ade1 e2408f 326542 85b51c 9c8db7 318d15 8a90a0 5be28f
@@ -161,7 +161,7 @@ _SEEN = {
         633d17 d76c04 09c0b1 9fa738 1629fc a09190 26b990 e424c4 37a173 4a45c5
     """,
     "0.28.0 corners": """
-        b33214 75dc1c
+        b33214 75dc1c 62e2fd d02a18
     """,
     "0.28.0 one request": """
         66d826 755a0b 3d89fc 900c63 a24698 d5be5d d2b4f2 646f27 8a270b c27404 ab7434 f29fcc a71b70 9c58a9 8bb73b
@@ -200,7 +200,7 @@ _SEEN = {
         ae2951 e127f7 203521 43da45 f546d4 31077f 33cbb5 2cd8cf c9c899 5579b0
     """,
     "0.24.0 corners": """
-        730698 75dc1c
+        730698 75dc1c 5220a6 5efca2
     """,
     "0.24.0 one request": """
         7b3705 d3a9a3 3cc286 09a9f7 c36fbe e05fcf fce83a@119 2a6e93 c18541 de45d1 681d17 65537e 45e892 0f0453
@@ -274,7 +274,7 @@ _SEEN = {
         800134 1f1cd1 ec44c3 3dd52d 2ac2b2 dfb2cf 4a8737 6fc605 1b90a1 202d63
     """,
     "0.32.0 corners": """
-        b33214 f1cfc2 41ffff 35aaf5 5da0f1
+        b33214 f1cfc2 3d0313 35aaf5 5da0f1 62e2fd d02a18 3bd73c
     """,
     "0.32.0 one request": """
         92a552 02cc6c 6e3380 fdd3de bf3f87 a2cece e491b8 c08246 e249c5 57dbf3 d4e223 5f527c 273756 c1a0e7 ad20b4
