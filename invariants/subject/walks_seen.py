@@ -97,7 +97,7 @@ _SEEN = {
         410be3 ae42e0 ec6bee c4d46c 53cdcc 72d65e 99e715 c18561 617d46 5372d5
     """,
     "0.19.1 corners": """
-        730698
+        730698 5220a6 0bfa98
     """,
     "0.19.1 one request": """
         3829d5 c91a7f 6e977c eed625 f4acbe 320d52 2dc039 c0453d e69ec8 429762 324d78@17 d9a490 57ca0c ecc7e0
