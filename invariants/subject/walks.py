@@ -153,11 +153,11 @@ def departure(walk: Walk, seen: Sequence[str]) -> str:
 
 class _Run(NamedTuple):
     digest: str
-    count: int | None
-    """The draws of one that does not go on to its end."""
+    draws: int | None
+    """Of a run that does not go on to its end; None: it does."""
 
     def __str__(self) -> str:
-        return self.digest if self.count is None else f"{self.digest}@{self.count}"
+        return self.digest if self.draws is None else f"{self.digest}@{self.draws}"
 
 
 class _Taker:
@@ -177,8 +177,7 @@ class _Taker:
         table = self.alone.setup_table
         draw = Drawer(self.pair or self.alone, seeds)
         for corner, count in zip(self.walk.corners, counts, strict=False):
-            told = iter(corner.actions)
-            yield self._run(corner.setup, lambda _, told=told: next(told, None), count)
+            yield self._run(corner.setup, _Told(corner), count)
         for count in () if self.walk.corners else counts:
             draw.choose = random.Random(seeds.random())  # what happens in a run changes nothing of the next one
             numbers = {name: drawn(span, draw.choose) for name, span in table.items()}
@@ -213,6 +212,16 @@ class _Taker:
         seen = state.real if isinstance(state, Pair) else state
         values = [value for _, value in observables(seen, self.held_first, self.items_known)]
         return json.dumps(values).encode()
+
+
+class _Told:
+    """The actions of a corner, in the place of drawn ones."""
+
+    def __init__(self, corner: Corner) -> None:
+        self.left = list(corner.actions)
+
+    def __call__(self, _state: Any) -> Action | None:
+        return self.left.pop(0) if self.left else None
 
 
 def _of_model(state: Any) -> State:
