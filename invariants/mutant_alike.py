@@ -35,6 +35,18 @@ _NUMBERS = {
     "requests": (3, 3),
     "turns": (1, 3),
 }
+_LONG = {
+    "budget": (4, 10),
+    "depth": (3, 4),
+    "drafts": (2, 3),
+    "items": (1, 3),
+    "lead": (0, 2),
+    "outputs": (4, 8),
+    "requests": (3, 3),
+    "slots": (6, 10),
+    "turns": (1, 1),
+}
+"""Many drafts in flight while items are still held."""
 _MORE: tuple[dict[str, Any], ...] = (
     {"relax": ("A1",)},
     {"relax": ("A1",), "profile": "0.13.0"},
@@ -44,7 +56,8 @@ _MORE: tuple[dict[str, Any], ...] = (
     {"reader": "any"},
     {"reader": "true"},
     {"reader": "true", "encoder_decoder": True},
-    {"reader": "true", "guard": "true-window", "items_anywhere": True},
+    {"reader": "true", "guard": "true-window", "items_anywhere": True, "numbers": _LONG},
+    {"profile": "0.24.0", "guard": "true-window", "items_anywhere": True, "numbers": _LONG},
     {"split": True},
     {"arrivals": "any"},
     {"items_anywhere": True},
@@ -61,7 +74,8 @@ def _configurations() -> Iterator[tuple[str, Configuration]]:
     for guard in (*GUARDS, *WEAKEST):
         yield f"guard {guard}", Configuration(guard=guard, numbers=_NUMBERS)
     for more in _MORE:
-        yield ", ".join(f"{name} {value}" for name, value in more.items()), Configuration(numbers=_NUMBERS, **more)
+        name = ", ".join(f"{name} {value}" for name, value in more.items() if name != "numbers")
+        yield name, Configuration(**{"numbers": _NUMBERS, **more})
 
 
 CONFIGURATIONS: Mapping[str, Configuration] = dict(_configurations())

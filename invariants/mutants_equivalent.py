@@ -12,7 +12,6 @@ __all__ = ["EQUIVALENT"]
 _REPLACED_APART = "The two statements give other fields their values, and neither reads what the other one gives."
 _GUARD_LEAVES_COUNTERS = "The guard is asked about the request as it is, and changes its references alone."
 _IDLE_HAS_ENTRY = "What is idle is in the book: an entry leaves it together with its place in the queue."
-_ONE_IS_SORTED = "A queue of one, or of none, is the same in any order."
 _SHORTCUT = "It only says when a copy can be spared: the copy that is made instead is equal to the steps as they were."
 _CHANGES_SOMETHING = (
     "A share counts its tokens as in flight, and a drop empties the list of what was evicted, or of what is due: a "
@@ -45,6 +44,9 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
             "With `credit_once`, `credit` passes over an item that is not held: asking it about all items, in the same "
             "order, comes to the same."
         ),
+        "book.withdraw: continue -> pass": (
+            "Never reached: what a victim was granted in this very pass is in the book; nobody could evict it since."
+        ),
         "gate.gate: 'A2' in world.relaxed and index in request.seen -> index in request.seen": (
             "What was seen is kept only where A2 is relaxed: elsewhere nothing is."
         ),
@@ -67,13 +69,6 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
             "The two are equal where a request is its own victim, and there the pass ends before anybody is skipped: "
             "no profile that skips goes on after itself."
         ),
-        "batch._admit_waiting: setup.by_priority == 1 and len(queue) > 1 -> setup.by_priority == 1": _ONE_IS_SORTED,
-        "batch._admit_waiting: world.switches.held_first == 1 and len(queue) > 1 -> world.switches.held_first == 1": (
-            _ONE_IS_SORTED
-        ),
-        "batch._admit_waiting: len(queue) > 1 -> len(queue) >= 1": _ONE_IS_SORTED,
-        "batch._admit_waiting: len(queue) > 1 -> len(queue) >= 1 (2)": _ONE_IS_SORTED,
-        "batch._admit_waiting: first is not None and first in queue -> first in queue": "None is in no queue.",
         "batch._admit_waiting: world.switches.isolate_stale == 1 and request.counters.stale > 0 and "
         "(request.drop == 0) -> request.counters.stale > 0 and request.drop == 0": (
             "Without `isolate_stale` nothing is ever counted as stale: the switches that settle came after it."
@@ -82,17 +77,10 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "request._replace(status=RUNNING, counters=counters)": (
             "A request that waits does not decode: whatever makes it wait, or lets it pause before, says so."
         ),
-        "batch._padded: count != 1 or setup.drafts == 0 or switches.pad_admission == 0 or (setup.diffusion == 1) -> "
-        "count != 1 or switches.pad_admission == 0 or setup.diffusion == 1": (
-            "Without drafts the padded count is 1, which it is already."
-        ),
         "batch._referencing: request = request._replace(references=references); if 'A2' in work.world.relaxed: -> "
         "if 'A2' in work.world.relaxed:; request = request._replace(references=references)": _REPLACED_APART,
         "batch._preempt: 0 if entry is None else entry.size -> entry.size": (
             "What is handed over is held by somebody, and so it is in the book."
-        ),
-        "batch._dispatch: omit is not None and omit in encode and (omitted == 0) -> omit in encode and omitted == 0": (
-            "None is no key: no step encodes it."
         ),
         "batch._dispatch: start = state.requests[number].counters.computed if victim else request.counters.computed; "
         "if world.guard.site == 'before-advance': -> if world.guard.site == 'before-advance':; "
@@ -110,12 +98,46 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "if world.guard.site == 'after-advance':": (
             "The one guard that is asked there looks at `computed` alone, of which nothing is promised."
         ),
-        "batch.overtake: 'A1' in world.relaxed and book.evicted -> 'A1' in world.relaxed": (
-            "Where nothing is evicted, nothing is taken off the shelf."
+        "batch._grant: work.state.setup.encoder_decoder == 1 -> work.state.setup.encoder_decoder != 1": (
+            "What is planned is not in the book, and there both ways enter it alike: the one that would look for it "
+            "first finds nothing."
         ),
         "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> part.live == 0": _SHORTCUT,
         "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> "
         "requests[part.request].status == RUNNING": _SHORTCUT,
+        "output.process: state = state._replace(steps=world.rules.shift_readers(world, state.steps, part.request, "
+        "rejected)); if failed is not None and part.request == failed[0]: -> "
+        "if failed is not None and part.request == failed[0]:; "
+        "state = state._replace(steps=world.rules.shift_readers(world, state.steps, part.request, rejected))": (
+            "The one says where steps in flight truly start, which processing an output neither reads nor changes."
+        ),
+        "output.process: part.drafts - min(accepted, part.drafts) if part.sampled == 1 else 0 -> "
+        "part.drafts - min(accepted, part.drafts)": (
+            "What does not sample carries no drafts, but for victims of 0.11.0: their next step begins a new "
+            "admission, and there shifting ends."
+        ),
+        "output._process_part: if world.guard.site == 'at-output':; limit = limit_of(state.setup, request, number) -> "
+        "limit = limit_of(state.setup, request, number); if world.guard.site == 'at-output':": (
+            "The guard changes references alone, not where the turn ends."
+        ),
+        "output._process_part: if world.guard.site == 'after-delivery':; if part.sampled == 1 and (not discarded): -> "
+        "if part.sampled == 1 and (not discarded):; if world.guard.site == 'after-delivery':": (
+            "The two differ where tokens are cut off, and there the request or its turn ends at once: all references "
+            "go, in the same order, or those up to what is confirmed, which lies past every item."
+        ),
+        "output._process_part: part.sampled == 1 and (not discarded) -> part.sampled == 1": (
+            "Of a discarded output no token is delivered, so that none is cut off; and only asynchronous ones are."
+        ),
+        "output._delivered: cut > 0 -> cut >= 0": "To cut off nothing changes nothing.",
+        "output._delivered: request = request._replace(counters=counters); "
+        "if setup.synchronous == 1 and request.status == RUNNING and (stale == 0): -> "
+        "if setup.synchronous == 1 and request.status == RUNNING and (stale == 0):; "
+        "request = request._replace(counters=counters)": _REPLACED_APART,
+        "output._delivered: setup.synchronous == 1 and request.status == RUNNING and (stale == 0) -> "
+        "setup.synchronous == 1 and request.status == RUNNING": (
+            "A request that runs beside stale outputs of its own is one whose stale outputs vanish before: any other "
+            "is not admitted until they have come."
+        ),
     }
 )
 """Mutant -> why nothing can tell it from the original."""

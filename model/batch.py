@@ -166,11 +166,11 @@ def _skips_next(work: _Pass, victim: int, number: int) -> int:
 def _admit_waiting(work: _Pass, short_at: int | None, first: int | None, hits: Mapping[int, int]) -> None:
     world, setup = work.world, work.state.setup
     queue = list(work.waiting)
-    if setup.by_priority == 1 and len(queue) > 1:
+    if setup.by_priority == 1:
         queue.sort(key=lambda number: (setup.requests[number].priority, number))
-    if world.switches.held_first == 1 and len(queue) > 1:
+    if world.switches.held_first == 1:
         queue.sort(key=lambda number: work.requests[number].counters.computed == 0)
-    if first is not None and first in queue:
+    if first in queue:
         queue.remove(first)
         queue.insert(0, first)
     for number in queue:
@@ -209,7 +209,7 @@ def _padded(work: _Pass, counters: Counters) -> int:
     padded with drafts, so that the batch stays uniform. (Of who was served in this pass, the step before counts.)"""
     setup, switches = work.state.setup, work.world.switches
     count = counters.known - counters.computed
-    if count != 1 or setup.drafts == 0 or switches.pad_admission == 0 or setup.diffusion == 1:
+    if count != 1 or switches.pad_admission == 0 or setup.diffusion == 1:
         return count
     if switches.pad_fitting == 1 and 1 + setup.drafts > setup.step_limit:
         return count  # no pass would ever have the room
@@ -314,7 +314,7 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
     else:
         book, drop = rules.announce(world, work.book)
     omitted = state.omitted
-    if omit is not None and omit in encode and omitted == 0:
+    if omit in encode and omitted == 0:
         encode = tuple(key for key in encode if key != omit)
         omitted = 1
     parts = []
@@ -380,7 +380,7 @@ def end_admission(steps: tuple[Step, ...], number: int) -> tuple[Step, ...]:
 def overtake(world: World, book: Book, shelf: tuple[str, ...]) -> tuple[str, ...]:
     """With A1 relaxed a notice overtakes the steps in flight: evicted keys leave the shelf at once. (The notice also
     travels with the next step, so that nothing stays behind.)"""
-    if "A1" in world.relaxed and book.evicted:
+    if "A1" in world.relaxed:
         return tuple(key for key in shelf if key not in book.evicted)
     return shelf
 
