@@ -180,6 +180,10 @@ def _others(small: list[str]) -> Iterator[_Case]:
         ("any arrival", {"arrivals": "any"}),
     ):
         yield from _cases(name, Configuration(**more), ("two-at-once", "rivals", "last-chunk"))
+    configuration = Configuration(
+        reader="true", guard="optimistic-after-advance", items_anywhere=True, numbers={"requests": (1, 1)}
+    )
+    yield from _cases("reader true, optimistic", configuration, ("many-drafts", "adjacent-items", "chunk-end"))
 
 
 def _cases(label: str, configuration: Configuration, names: Any) -> Iterator[_Case]:

@@ -138,6 +138,13 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
             "A request that runs beside stale outputs of its own is one whose stale outputs vanish before: any other "
             "is not admitted until they have come."
         ),
+        "worker.clear_shelf: state.steps[:last] + (state.steps[last]._replace(clear=1),) + state.steps[last + 1:] -> "
+        "state.steps[:last] + (state.steps[last]._replace(clear=1),)": (
+            "Steps execute in order: behind the last one that has not, there is none."
+        ),
+        "worker.shift_readers: rejected == 0 or world.reader != 'true' -> world.reader != 'true'": (
+            "To shift by nothing changes nothing."
+        ),
     }
 )
 """Mutant -> why nothing can tell it from the original."""
