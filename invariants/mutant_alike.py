@@ -82,6 +82,15 @@ CONFIGURATIONS: Mapping[str, Configuration] = dict(_configurations())
 """Every profile, guard and assumption."""
 
 _REPEATED = (Item(0, 1, "k0", 1), Item(1, 1, "k1", 1), Item(2, 1, "k0", 1))
+
+
+def _chunked(*requests: tuple[str, int, int], **numbers: int) -> Setup:
+    """Prompts of eight, computed by two at a time, with an item at 2: its key, the request's priority and outputs."""
+    asked = tuple(RequestSetup(8, outputs, (Item(2, 1, key, 1),), urgency) for key, urgency, outputs in requests)
+    return Setup(asked, slots=3, budget=6, encoder_budget=1, chunk_cap=2, depth=4, by_priority=1, **numbers)
+
+
+_ALL_RUN = ("arrive(request=r0)", "arrive(request=r1)", "arrive(request=r2)", "resume(request=r0, kept=0)")
 _CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
     "a failed admission, references by key": (
         Configuration(profile="0.20.0"),
@@ -96,6 +105,22 @@ _CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
         corner(
             Setup((RequestSetup(4, 1, (Item(0, 1, "k0", 1), Item(2, 1, "k1", 1))),), slots=2, budget=2, depth=4),
             "arrive(request=r0)", "schedule(omit=k0)", "schedule(omit=k1)",
+        ),
+    ),
+    "an encode handed over to who has no share yet": (
+        Configuration(),
+        corner(_chunked(("k0", 2, 2), ("k0", 0, 2), ("k2", 0, 2)), *_ALL_RUN, "schedule(short_at=r1)", "schedule()"),
+    ),
+    "an encode handed over to who has one": (
+        Configuration(),
+        corner(_chunked(("k0", 2, 2), ("k0", 0, 2), ("k0", 0, 2)), *_ALL_RUN, "schedule(short_at=r2)", "schedule()"),
+    ),
+    "a victim of 0.11.0 beside a rejection": (
+        Configuration(profile="0.11.0"),
+        corner(
+            Setup((RequestSetup(1, 6, (), 2), RequestSetup(1, 6, (), 1), RequestSetup(12, 1, ())),
+                  slots=1, budget=8, drafts=3, chunk_cap=2, depth=1, by_priority=1, synchronous=1),
+            *_ALL_RUN, "accept()", "schedule(short_at=r2)", "reject(accepted=0)", "schedule()", "accept()",
         ),
     ),
 }  # fmt: skip

@@ -12,6 +12,10 @@ __all__ = ["EQUIVALENT"]
 _REPLACED_APART = "The two statements give other fields their values, and neither reads what the other one gives."
 _GUARD_LEAVES_COUNTERS = "The guard is asked about the request as it is, and changes its references alone."
 _IDLE_HAS_ENTRY = "What is idle is in the book: an entry leaves it together with its place in the queue."
+_WANTS_NOTHING = (
+    "A request that wants nothing has computed all that it knows. No item of a prompt reaches past that, so the gate "
+    "looks at none and grants nothing; one among outputs was looked at by the pass before, and is held since."
+)
 _SHORTCUT = "It only says when a copy can be spared: the copy that is made instead is equal to the steps as they were."
 _CHANGES_SOMETHING = (
     "A share counts its tokens as in flight, and a drop empties the list of what was evicted, or of what is due: a "
@@ -56,6 +60,8 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "batch.run_pass: not work.shares and (not after.steps[-1].drop) -> not work.shares": _CHANGES_SOMETHING,
         "batch.run_pass: empty and after._replace(steps=state.steps) == state -> "
         "after._replace(steps=state.steps) == state": _CHANGES_SOMETHING,
+        "batch._serve_running: continue -> pass (3)": _WANTS_NOTHING,
+        "batch._serve_running: count <= 0 -> count < 0": _WANTS_NOTHING,
         "batch._serve_running: skips and work.requests[number].status == RUNNING -> skips": (
             "A pass has one victim, and where it skips, that one stands before the request in want: whoever comes "
             "after still runs."
@@ -101,6 +107,9 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "batch._grant: work.state.setup.encoder_decoder == 1 -> work.state.setup.encoder_decoder != 1": (
             "What is planned is not in the book, and there both ways enter it alike: the one that would look for it "
             "first finds nothing."
+        ),
+        "batch._dispatch: sampled == 1 and (not victim) -> sampled == 1": (
+            "Of a victim's part it was said just before that it samples nothing."
         ),
         "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> part.live == 0": _SHORTCUT,
         "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> "
