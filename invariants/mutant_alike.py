@@ -15,7 +15,7 @@ from outlives.model.contract import Refusal
 from outlives.model.lifetime import GUARDS, WEAKEST
 from outlives.model.profiles import PROFILES
 from outlives.model.scheduler import SchedulerModel, initial_state
-from outlives.model.setup import Item, RequestSetup, Setup
+from outlives.model.setup import Item, RequestSetup, Setup, Turn
 
 from .configuration import Configuration
 from .subject.conform import Drawer, drawn
@@ -54,6 +54,7 @@ _MORE: tuple[dict[str, Any], ...] = (
     {"relax": ("A2",), "profile": "0.20.0"},
     {"relax": ("A4",)},
     {"reader": "any"},
+    {"reader": "any", "encoder_decoder": True},
     {"reader": "true"},
     {"reader": "true", "encoder_decoder": True},
     {"reader": "true", "guard": "true-window", "items_anywhere": True, "numbers": _LONG},
@@ -105,6 +106,21 @@ _CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
         corner(
             Setup((RequestSetup(4, 1, (Item(0, 1, "k0", 1), Item(2, 1, "k1", 1))),), slots=2, budget=2, depth=4),
             "arrive(request=r0)", "schedule(omit=k0)", "schedule(omit=k1)",
+        ),
+    ),
+    "a paused session and an old step that samples nothing": (
+        Configuration(profile="0.17.1"),
+        corner(
+            Setup((RequestSetup(4, 1, (), 0, (Turn(1, 2),)),), slots=1, budget=4, depth=4),
+            "arrive(request=r0)", "schedule()", "preempt(request=r0)", "schedule()", "accept()",
+            "accept()", "accept()", "continue_session(request=r0)", "schedule()",
+        ),
+    ),
+    "cross attention, read from before the start": (
+        Configuration(reader="any", encoder_decoder=True),
+        corner(
+            Setup((RequestSetup(1, 3, (Item(0, 1, "k0", 1),)),), slots=1, budget=4, depth=2, encoder_decoder=1),
+            "arrive(request=r0)", "schedule()", "schedule()", "accept()", "accept(back=1)",
         ),
     ),
     "an encode handed over to who has no share yet": (

@@ -137,6 +137,11 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "output._process_part: part.sampled == 1 and (not discarded) -> part.sampled == 1": (
             "Of a discarded output no token is delivered, so that none is cut off; and only asynchronous ones are."
         ),
+        "output._process_part: request.counters.known >= limit and part.sampled == 1 and (not discarded) -> "
+        "request.counters.known >= limit and part.sampled == 1": (
+            "What is discarded was in flight at a reset, and until it has come nothing is delivered: its request stays "
+            "below its limit."
+        ),
         "output._delivered: cut > 0 -> cut >= 0": "To cut off nothing changes nothing.",
         "output._delivered: request = request._replace(counters=counters); "
         "if setup.synchronous == 1 and request.status == RUNNING and (stale == 0): -> "
@@ -146,6 +151,9 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "setup.synchronous == 1 and request.status == RUNNING": (
             "A request that runs beside stale outputs of its own is one whose stale outputs vanish before: any other "
             "is not admitted until they have come."
+        ),
+        "worker.gather: setup.requests[part.request].items + part.extra -> setup.requests[part.request].items": (
+            "Encoder-decoder models have no sessions, and so no items of later turns."
         ),
         "worker.clear_shelf: state.steps[:last] + (state.steps[last]._replace(clear=1),) + state.steps[last + 1:] -> "
         "state.steps[:last] + (state.steps[last]._replace(clear=1),)": (
