@@ -17,10 +17,6 @@ _WANTS_NOTHING = (
     "looks at none and grants nothing; one among outputs was looked at by the pass before, and is held since."
 )
 _SHORTCUT = "It only says when a copy can be spared: the copy that is made instead is equal to the steps as they were."
-_CHANGES_SOMETHING = (
-    "A share counts its tokens as in flight, and a drop empties the list of what was evicted, or of what is due: a "
-    "pass with either never leaves the rest of the state as it was."
-)
 
 EQUIVALENT: Mapping[str, str] = MappingProxyType(
     {
@@ -54,18 +50,8 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "gate.gate: 'A2' in world.relaxed and index in request.seen -> index in request.seen": (
             "What was seen is kept only where A2 is relaxed: elsewhere nothing is."
         ),
-        "batch.run_pass: not work.shares and (not after.steps[-1].drop) -> not after.steps[-1].drop": (
-            _CHANGES_SOMETHING
-        ),
-        "batch.run_pass: not work.shares and (not after.steps[-1].drop) -> not work.shares": _CHANGES_SOMETHING,
-        "batch.run_pass: empty and after._replace(steps=state.steps) == state -> "
-        "after._replace(steps=state.steps) == state": _CHANGES_SOMETHING,
         "batch._serve_running: continue -> pass (3)": _WANTS_NOTHING,
         "batch._serve_running: count <= 0 -> count < 0": _WANTS_NOTHING,
-        "batch._serve_running: skips and work.requests[number].status == RUNNING -> skips": (
-            "A pass has one victim, and where it skips, that one stands before the request in want: whoever comes "
-            "after still runs."
-        ),
         "batch._serve_running: setup.by_priority == 1 and work.world.switches.go_on_after_self == 1 -> "
         "work.world.switches.go_on_after_self == 1": (
             "Without the priority policy the victim is the last of the running: nobody is left to go on with."
@@ -107,9 +93,6 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "batch._grant: work.state.setup.encoder_decoder == 1 -> work.state.setup.encoder_decoder != 1": (
             "What is planned is not in the book, and there both ways enter it alike: the one that would look for it "
             "first finds nothing."
-        ),
-        "batch._dispatch: sampled == 1 and (not victim) -> sampled == 1": (
-            "Of a victim's part it was said just before that it samples nothing."
         ),
         "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> part.live == 0": _SHORTCUT,
         "batch.orphan: requests[part.request].status == RUNNING or part.live == 0 -> "
@@ -154,13 +137,6 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         ),
         "worker.gather: setup.requests[part.request].items + part.extra -> setup.requests[part.request].items": (
             "Encoder-decoder models have no sessions, and so no items of later turns."
-        ),
-        "worker.clear_shelf: state.steps[:last] + (state.steps[last]._replace(clear=1),) + state.steps[last + 1:] -> "
-        "state.steps[:last] + (state.steps[last]._replace(clear=1),)": (
-            "Steps execute in order: behind the last one that has not, there is none."
-        ),
-        "worker.shift_readers: rejected == 0 or world.reader != 'true' -> world.reader != 'true'": (
-            "To shift by nothing changes nothing."
         ),
     }
 )

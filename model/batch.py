@@ -100,8 +100,7 @@ def run_pass(
     if not work.preempted:
         _admit_waiting(work, short_at, first, hits)
     after = _dispatch(work, omit)
-    empty = not work.shares and not after.steps[-1].drop
-    if empty and after._replace(steps=state.steps) == state:
+    if after._replace(steps=state.steps) == state:
         return Refusal("nothing-scheduled")
     return after
 
@@ -129,7 +128,7 @@ def _serve_running(work: _Pass, short_at: int | None) -> None:
     for number in tuple(work.running):
         if work.token_budget == 0:
             return
-        if skips and work.requests[number].status == RUNNING:
+        if skips:
             skips -= 1
             continue
         request = work.requests[number]
@@ -352,7 +351,7 @@ def _dispatch(work: _Pass, omit: str | None) -> State:
             )
         )
         drafts, decoding = request.drafts if number in work.admitted else 0, 0
-        if sampled == 1 and not victim:
+        if sampled == 1:
             # Asynchronous scheduling attaches a full set of drafts to the next decode step as soon as this one leaves;
             # without it they come with the output.
             decoding = setup.asynchronous

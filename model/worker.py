@@ -89,14 +89,12 @@ def clear_shelf(world: World, state: State) -> State:  # noqa: ARG001
     if not waiting:
         return state._replace(shelf=())
     last = waiting[-1]
-    return state._replace(
-        steps=state.steps[:last] + (state.steps[last]._replace(clear=1),) + state.steps[last + 1 :],
-    )
+    return state._replace(steps=state.steps[:last] + (state.steps[last]._replace(clear=1),))
 
 
 def shift_readers(world: World, steps: tuple[Step, ...], number: int, rejected: int) -> tuple[Step, ...]:
     """Drafts of the request were rejected: the steps of the same admission still in flight begin so much lower."""
-    if rejected == 0 or world.reader != "true":
+    if world.reader != "true":
         return steps
     shifted = []
     same = True
