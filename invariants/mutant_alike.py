@@ -85,10 +85,10 @@ CONFIGURATIONS: Mapping[str, Configuration] = dict(_configurations())
 _REPEATED = (Item(0, 1, "k0", 1), Item(1, 1, "k1", 1), Item(2, 1, "k0", 1))
 
 
-def _chunked(*requests: tuple[str, int, int], **numbers: int) -> Setup:
+def _chunked(*requests: tuple[str, int, int]) -> Setup:
     """Prompts of eight, computed by two at a time, with an item at 2: its key, the request's priority and outputs."""
     asked = tuple(RequestSetup(8, outputs, (Item(2, 1, key, 1),), urgency) for key, urgency, outputs in requests)
-    return Setup(asked, slots=3, budget=6, encoder_budget=1, chunk_cap=2, depth=4, by_priority=1, **numbers)
+    return Setup(asked, slots=3, budget=6, encoder_budget=1, chunk_cap=2, depth=4, by_priority=1)
 
 
 _ALL_RUN = ("arrive(request=r0)", "arrive(request=r1)", "arrive(request=r2)", "resume(request=r0, kept=0)")
