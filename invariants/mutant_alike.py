@@ -123,6 +123,21 @@ _CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
             "arrive(request=r0)", "schedule()", "schedule()", "accept()", "accept(back=1)",
         ),
     ),
+    "an item of a later turn that nobody encodes": (
+        Configuration(relax=("A4",)),
+        corner(
+            Setup((RequestSetup(1, 1, (), 0, (Turn(2, 2, (Item(0, 1, "k0", 1),)),)),), slots=1, budget=4, depth=2),
+            "arrive(request=r0)", "schedule()", "accept()", "continue_session(request=r0)", "schedule(omit=k0)",
+            "accept()",
+        ),
+    ),
+    "an item read from before the start": (
+        Configuration(reader="any", guard="optimistic-after-advance"),
+        corner(
+            Setup((RequestSetup(2, 4, (Item(0, 2, "k0", 2),)),), slots=2, budget=4, drafts=1, depth=3),
+            "arrive(request=r0)", "schedule()", "evict(count=1)", "schedule()", "accept()", "accept(back=2)",
+        ),
+    ),
     "an encode handed over to who has no share yet": (
         Configuration(),
         corner(_chunked(("k0", 2, 2), ("k0", 0, 2), ("k2", 0, 2)), *_ALL_RUN, "schedule(short_at=r1)", "schedule()"),

@@ -25,11 +25,7 @@ def test_the_model_as_it_is_goes_the_same_way_again(right: dict[str, int]) -> No
             "world.switches.credit_once == 0",
             "a failed admission, references by key",
         ),
-        (
-            "batch._dispatch: omit is not None and omit in encode and (omitted == 0) -> "
-            "omit is not None and omit in encode",
-            "two encodes left out",
-        ),
+        ("batch._dispatch: omit in encode and omitted == 0 -> omit in encode", "two encodes left out"),
     ],
 )
 def test_a_difference_is_found_where_it_is(key: str, where: str, right: dict[str, int]) -> None:
@@ -37,7 +33,7 @@ def test_a_difference_is_found_where_it_is(key: str, where: str, right: dict[str
         assert where in otherwise(right)
 
 
-@pytest.mark.parametrize("key", list(EQUIVALENT)[::8])
+@pytest.mark.parametrize("key", list(EQUIVALENT)[::12])
 def test_what_is_said_to_be_equivalent_goes_the_same_way(key: str, right: dict[str, int]) -> None:
     with planted(mutant_named(key)):
         assert otherwise(right) == ""
