@@ -174,7 +174,7 @@ def test_mutants_have_a_battery_of_their_own(run: Run) -> None:
 
 @pytest.mark.campaign
 def test_at_least_95_of_100_mutants_are_killed_and_the_rest_explained(run: Run) -> None:
-    """Half an hour of two processors."""
+    """About an hour of one processor."""
     done = run("faults", "--mutants", "--json")
     judged = done.object["mutants"]["judged"]
     by_stage = Counter(row["killed_by"] for row in judged)
