@@ -114,11 +114,36 @@ def test_a_session_that_goes_on_is_served_before_who_arrived_meanwhile(pair, rel
     assert [tuple(each) for each in after.differs] == [("waiting", "(1, 0)", "(0, 1)")]
 
 
-def test_sessions_conform(pair, release):
+def test_a_session_that_waits_for_its_next_turn_keeps_its_place(pair, release):
+    """What is left out below, and no more than that: the order of two that went on, under first-come service."""
+    if release.version != "0.32.0":
+        pytest.skip("in 0.33.0 they queue anew, as in the model; for older releases see the test above")
+    asked = RequestSetup(1, 1, (), 0, (Turn(1, 1, ()),))
+    setup = Setup((asked, asked), slots=1, budget=2, drafts=0, depth=1, left_out=())
+    model = pair(Configuration(profile=release.profile, numbers={**MANY, "requests": (2, 2), "turns": (1, 2)}))
+    state = model.begin(setup)
+    first, second = (Action.of("arrive", request=name) for name in ("r0", "r1"))
+    for action in (
+        first,
+        second,
+        Action.of("schedule"),
+        Action.of("accept"),
+        Action.of("continue_session", request="r1"),
+    ):
+        state = model.next_state(state, action)
+        assert not state.differs
+    after = model.next_state(state, Action.of("continue_session", request="r0"))
+    assert [tuple(each) for each in after.differs] == [("waiting", "(1, 0)", "(0, 1)")]
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "priority"])
+def test_sessions_conform(pair, release, policy):
     if release.version not in ("0.32.0", "0.33.0"):
         pytest.skip("before 0.31 a session that stops while preempted is kept otherwise: see the next test")
+    if (release.version, policy) == ("0.32.0", "fcfs"):
+        pytest.skip("see test_a_session_that_waits_for_its_next_turn_keeps_its_place")
     numbers = {**MANY, "requests": (2, 2), "turns": (1, 3)}
-    record = conform(pair(Configuration(profile=release.profile, policy="priority", numbers=numbers)), STEPS, seed=5)
+    record = conform(pair(Configuration(profile=release.profile, policy=policy, numbers=numbers)), STEPS, seed=5)
     assert record.differs == (), [str(step.action) for step in record.trace.steps]
     assert record.fired["continue_session"] >= LEAST // 20
 
