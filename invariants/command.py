@@ -6,8 +6,10 @@ arguments are understood, so that `--help` answers at once.
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -68,8 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status. Never a traceback for bad input."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        if sys.stdout is None:  # closed by who started us
+            raise OSError("standard output is closed")
         with ctrl_c_noticed():
             status = _run(given)
+            if was_pressed():
+                gc.collect()  # half-made objects of the solver complain at their end: here nobody hears it
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
@@ -86,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _forget_output() -> None:
     """What is left in the buffer must not be tried again when Python ends."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -109,6 +115,20 @@ def _run(given: Sequence[str]) -> int:
         if was_pressed():
             raise KeyboardInterrupt from None
         raise
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a class of a user's own rules: what engines pass on, as they pass on Ctrl-C
+        from .report import reporter_for
+
+        reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
+        reporter.error(f"the run was ended by {_place(error)}, which raised {type(error).__name__}: {error}.")
+        return reporter.finish(2)
+
+
+def _place(error: BaseException) -> str:
+    """File and line of the innermost frame."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{frame.filename}, line {frame.lineno}"
 
 
 def _parser() -> _Parser:

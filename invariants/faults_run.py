@@ -73,6 +73,8 @@ def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
         return list_faults(reporter)
     if options.mutants or options.mutant:
         return _mutants_of(options, reporter)
+    if options.every != 1:
+        raise Contradiction("--every chooses among the mutants; add --mutants, or drop it.")
     if not 1 <= options.seeds <= _MOST_SEEDS:
         raise OutOfRange("--seeds", options.seeds, 1, _MOST_SEEDS)
     machine_profile(options.settings)

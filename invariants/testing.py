@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import pytest
 from outlives.model.contract import DescribedModel, Model
-from outlives.model.errors import Contradiction
+from outlives.model.errors import BadModel, Contradiction
 from outlives.model.trace import read_trace
 
 from .configuration import Configuration
@@ -204,8 +204,10 @@ def run_of_model(
 ) -> Run:
     """The machine's answers about any model, or live subject. What is violated is saved in a new folder
     `pytest/NAME-0001` below `out`, where the next run finds it. Raises `BadModel`, `UnknownName` and `Unwritable`."""
-    folder = make_folder(out / "pytest", name)
     wanted = tuple(properties)
+    if not wanted and not list(model.properties()):
+        raise BadModel(f"{_title(model)} has no property, so nothing is asked of it: properties() gave none.")
+    folder = make_folder(out / "pytest", name)
 
     live = model if isinstance(model, SubjectModel) else None
     describe = model.describe if isinstance(model, DescribedModel) else describe_state

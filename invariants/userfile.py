@@ -55,7 +55,7 @@ def call_named(where: str, kind: str, *arguments: Any) -> Any:
         raise BadUserFile(f"--{kind} {where} is {type(function).__name__}, not a function.")
     try:
         return function(*arguments)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:  # whatever a user's file raises, an exit and a class of its own among it
         if was_pressed():
             raise
         raise BadUserFile(f"--{kind} {where}{_line(error, where)} raised {_words(error)}") from error
@@ -89,7 +89,7 @@ def _execute(path: Path, asked: str) -> ModuleType:
     except SyntaxError as error:
         line = f", line {error.lineno}" if error.lineno else ""
         raise BadUserFile(f"{asked}: {path}{line} is not Python: {error.msg}.") from error
-    except (Exception, SystemExit, KeyboardInterrupt) as error:
+    except BaseException as error:
         if was_pressed():
             raise
         raise BadUserFile(f"{asked}: {path}{_line(error, f'{path}:')} raised {_words(error)}") from error

@@ -97,6 +97,13 @@ def test_ctrl_c_ends_every_process_without_a_traceback(command: tuple[str, ...],
     assert b"nterrupted" in out + err
 
 
+def test_so_is_a_standard_output_that_is_closed() -> None:
+    command = f"{sys.executable} -m outlives.invariants.command properties >&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    said = "outlives: the answer cannot be written: standard output is closed.\n"
+    assert (done.returncode, done.stderr) == (2, said)
+
+
 def test_an_answer_that_cannot_be_written_is_one_sentence() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

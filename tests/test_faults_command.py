@@ -108,6 +108,7 @@ def test_rules_that_break_the_contract_are_found_as_well(run: Run, tmp_path: Pat
         (("--fault", "mine.py:Empty"), "replaces no rule"),
         (("--engine", "prof"), "proof"),
         (("--seeds", "0"), "--seeds"),
+        (("--every", "2"), "--every chooses among the mutants; add --mutants"),
         (("--settings", "fast"), "quick"),
     ],
 )

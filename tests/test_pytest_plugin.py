@@ -49,6 +49,17 @@ def test_a_model_without_fault_passes_with_a_subtest_for_each_property(run: Runs
     assert not list((tmp_path / ".outlives").rglob("*.json"))  # nothing was found, so nothing is left
 
 
+def test_a_model_without_properties_is_no_success(run: Runs) -> None:
+    file = (
+        COUNTER.format(faulty=False)
+        .replace(', properties=["BELOW-LIMIT"]', "")
+        .replace("TestCounter", "CounterModel.properties = lambda self: ()\nTestCounter")
+    )
+    done = run("-q", file=file)
+    assert done.status == 1
+    assert "has no property, so nothing is asked of it" in done.out
+
+
 def test_a_faulty_model_fails_with_its_trace_and_is_replayed_first_the_next_time(run: Runs, tmp_path: Path) -> None:
     done = run("-q", file=COUNTER.format(faulty=True))
     assert done.status == 1

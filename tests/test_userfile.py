@@ -33,6 +33,10 @@ def exits_later(rules): return replace(rules, shelve=_exit)
 def recurses_later(rules): return replace(rules, shelve=_deep)
 def nonsense_later(rules): return replace(rules, shelve=lambda *_: 17)
 def nothing_later(rules): return replace(rules, shelve=None)
+class Own(BaseException): pass
+def raises_its_own(rules): raise Own("mine")
+def _own(*_): raise Own("mine")
+def raises_its_own_later(rules): return replace(rules, shelve=_own)
 def raises_when_freed(rules):
     def release(*arguments):
         raise RuntimeError("late\\nsecond line \\x1b[31m")
@@ -58,6 +62,7 @@ FILES = {
     "nul.py": ("x = 1\0", "nul.py is not Python: source code string cannot contain null bytes."),
     "empty.py": ("", "empty.py has no 'x'. It defines nothing."),
     "other.py": ("y = _z = 1\n", "other.py has no 'x'. It has: y."),
+    "own.py": ("class Own(BaseException): pass\nraise Own('mine')\n", "own.py, line 2, raised Own: mine"),
     "deep.py": ("def f(): f()\nf()\n", "deep.py, line 1, raised RecursionError: maximum recursion depth exceeded"),
 }
 
@@ -124,6 +129,7 @@ def test_the_reason_is_kept_for_whoever_imports_it(tmp_path: Path) -> None:
         ("none", "fault mine.py:none returned NoneType, not the Rules it was given."),
         ("raises", "--fault mine.py:raises, line 9, raised ValueError: boom"),
         ("exits", "--fault mine.py:exits, line 10, raised SystemExit: 7"),
+        ("raises_its_own", "--fault mine.py:raises_its_own, line 28, raised Own: mine"),
         ("recurses", "--fault mine.py:recurses, line 11, raised RecursionError: maximum recursion depth exceeded"),
         ("takes_nothing", "--fault mine.py:takes_nothing raised TypeError: takes_nothing() takes 0 positional"),
     ],
@@ -134,6 +140,15 @@ def test_a_fault_that_is_none_is_one_sentence(name: str, sentence: str, run: Run
     assert said.err.startswith(f"outlives: {sentence}")
     assert len(said.err.splitlines()) == 1
     assert not (tmp_path / ".outlives").exists(), "found out before work started"
+
+
+@pytest.mark.parametrize("engine", ["machine", "exhaustive"])
+def test_a_rule_that_raises_a_class_of_its_own_is_one_sentence_too(engine: str, run: Run) -> None:
+    options = ("--engine", engine, "--workers", "1", "--scenario", "gap-one", "--settings", "quick")
+    said = run("check", "--fault", "mine.py:raises_its_own_later", *options)
+    assert said.status == 2
+    assert "raised Own: mine" in said.err
+    assert "Traceback" not in said.err
 
 
 def test_a_profile_that_is_none_is_one_sentence(run: Run) -> None:
