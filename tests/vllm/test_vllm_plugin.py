@@ -1,6 +1,7 @@
 """The installed vLLM under the pytest plugin: a test class over it, its subtests, its counterexamples taken first."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,7 @@ def run(release, tmp_path: Path) -> Runs:
     return pytest_runs(tmp_path)
 
 
+@pytest.mark.skipif("OUTLIVES_LONG" not in os.environ, reason="a minute and a half: in the long form only")
 def test_the_real_scheduler_has_a_subtest_for_each_property_and_its_saved_runs_come_first(run: Runs, tmp_path: Path):
     file = CLASS.format(choice="", configuration='scenario="gap-one"')
     done = run("-v", file=file)
