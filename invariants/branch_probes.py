@@ -20,7 +20,7 @@ from pathlib import Path
 from types import CodeType
 from typing import TypeVar
 
-__all__ = ["PROBE", "Found", "Probed", "names_of", "probed"]
+__all__ = ["PROBE", "Found", "Probed", "functions_inside", "names_of", "probed"]
 
 Node = TypeVar("Node", bound=ast.AST)
 _PREFIX = "_outlives_branch_"
@@ -72,7 +72,7 @@ def probed(
     probes = _Probes(plain=plain, taken=taken)
     tree = ast.fix_missing_locations(probes.visit(ast.parse(Path(path).read_text(encoding="utf-8"), path)))
     codes: dict[tuple[str, int], list[CodeType]] = {}
-    for code in _functions(compile(tree, path, "exec", dont_inherit=True)):
+    for code in functions_inside(compile(tree, path, "exec", dont_inherit=True)):
         codes.setdefault((code.co_qualname, code.co_firstlineno), []).append(code)
     made = {}
     for unit in probes.units:
@@ -82,12 +82,12 @@ def probed(
     return made
 
 
-def _functions(code: CodeType) -> Iterator[CodeType]:
+def functions_inside(code: CodeType) -> Iterator[CodeType]:
     """The code objects inside another, at any depth."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
-            yield from _functions(constant)
+            yield from functions_inside(constant)
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from outlives.model import batch, book, cross, gate, lifetime, output, routes, worker
@@ -23,7 +23,7 @@ from outlives.model.lifetime import GUARDS, WEAKEST
 from outlives.model.profiles import RELEASED_RULES
 from outlives.model.world import Rules, World
 
-from .branch_probes import PROBE, Probed, names_of, probed
+from .branch_probes import PROBE, Probed, functions_inside, names_of, probed
 
 __all__ = ["Condition", "Conditions", "Sides", "conditions_in", "conditions_of", "counted"]
 
@@ -273,17 +273,10 @@ def _own(chosen: Iterable[Any]) -> Iterator[FunctionType]:
 def _named(function: FunctionType) -> Iterator[Any]:
     """What a function names: globals, and what it takes from modules of ours."""
     space = function.__globals__
-    names = [name for code in (function.__code__, *_inside(function.__code__)) for name in code.co_names]
+    names = [name for code in (function.__code__, *functions_inside(function.__code__)) for name in code.co_names]
     for name in names:
         if name in space:
             yield space[name]
     for name in names:
         if isinstance(space.get(name), ModuleType) and space[name].__name__ in _OURS:
             yield from (getattr(space[name], other) for other in names if hasattr(space[name], other))
-
-
-def _inside(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _inside(constant)

@@ -104,11 +104,7 @@ def _run(given: Sequence[str]) -> int:
 
         return run_command(options)
     except OutlivesError as error:
-        from .report import reporter_for
-
-        reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
-        reporter.error(project.told(error, used))
-        return reporter.finish(2)
+        return _wrong(given, project.told(error, used))
     except BrokenPipeError:
         raise
     except Exception:
@@ -118,11 +114,16 @@ def _run(given: Sequence[str]) -> int:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # a class of a user's own rules: what engines pass on, as they pass on Ctrl-C
-        from .report import reporter_for
+        return _wrong(given, f"the run was ended by {_place(error)}, which raised {type(error).__name__}: {error}.")
 
-        reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
-        reporter.error(f"the run was ended by {_place(error)}, which raised {type(error).__name__}: {error}.")
-        return reporter.finish(2)
+
+def _wrong(given: Sequence[str], what: str) -> int:
+    """Tell it as the answer would be told."""
+    from .report import reporter_for
+
+    reporter = reporter_for(as_json="--json" in given, ascii_only="--ascii" in given)
+    reporter.error(what)
+    return reporter.finish(2)
 
 
 def _place(error: BaseException) -> str:

@@ -18,14 +18,12 @@ from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.setup import Item, RequestSetup, Setup, Turn
 
 from .configuration import Configuration
-from .subject.conform import Drawer, drawn
+from .subject.conform import IDLE, RUN_LENGTH, Drawer, drawn
 from .subject.corners import Corner, corner
 
 __all__ = ["CONFIGURATIONS", "otherwise", "taken"]
 
 _RUNS = 30
-_LENGTH = 60
-_IDLE = 25
 _NUMBERS = {
     "chunk_cap": (0, 4),
     "depth": (1, 4),
@@ -159,19 +157,20 @@ _CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
 
 def taken() -> dict[str, int]:
     """What each walk shows, as a number that is the same for the same walk in this process."""
-    walks = {name: hash(tuple(_walk(each, name))) for name, each in CONFIGURATIONS.items()}
-    return walks | {name: hash(tuple(_led(*each))) for name, each in _CORNERS.items()}
+    return dict(_ways())
 
 
 def otherwise(right: Mapping[str, int]) -> str:
     """The first walk that is not what it was (`right`); "": none."""
+    return next((f"goes another way: {name}" for name, way in _ways() if way != right[name]), "")
+
+
+def _ways() -> Iterator[tuple[str, int]]:
+    """Each walk, taken when it is asked for."""
     for name, configuration in CONFIGURATIONS.items():
-        if hash(tuple(_walk(configuration, name))) != right[name]:
-            return f"goes another way: {name}"
+        yield name, hash(tuple(_walk(configuration, name)))
     for name, each in _CORNERS.items():
-        if hash(tuple(_led(*each))) != right[name]:
-            return f"goes another way: {name}"
-    return ""
+        yield name, hash(tuple(_led(*each)))
 
 
 def _walk(configuration: Configuration, name: str) -> Iterator[Any]:
@@ -182,7 +181,7 @@ def _walk(configuration: Configuration, name: str) -> Iterator[Any]:
         draw.choose = random.Random(f"{name} {run}")
         state = model.initial_state({number: drawn(span, draw.choose) for number, span in table.items()})
         taken = idle = 0
-        while taken < _LENGTH and idle < _IDLE and model.within(state):
+        while taken < RUN_LENGTH and idle < IDLE and model.within(state):
             action = draw(state)
             after = model.next_state(state, action)
             yield action, after

@@ -33,8 +33,8 @@ from .live import ALIKE, CACHING, Observed, SubjectModel, on_or_off, with_hits
 from .subject import Failure, Subject
 from .vllm_routes import SHARED_BLOCK
 
-__all__ = ["ALIKE", "Conformance", "Difference", "Drawer", "Pair", "PairModel", "conform", "differences", "drawn"]
-__all__ += ["observables"]
+__all__ = ["ALIKE", "IDLE", "RUN_LENGTH", "Conformance", "Difference", "Drawer", "Pair", "PairModel", "conform"]
+__all__ += ["differences", "drawn", "observables"]
 
 
 class Difference(NamedTuple):
@@ -259,6 +259,10 @@ class _FairView(SchedulerModel):
 
 _ENDS = ("abort", "finish")
 """Actions that end a request: drawn less often, so that runs get somewhere."""
+RUN_LENGTH = 60
+"""Actions that a run takes at most."""
+IDLE = 25
+"""A run ends after so many refused ones in a row."""
 
 
 @dataclass(slots=True)
@@ -285,7 +289,7 @@ def conform(
     steps: int,
     seed: int = 0,
     *,
-    run_length: int = 60,
+    run_length: int = RUN_LENGTH,
     shrink: int = 3000,
     tell: Callable[[int], None] = lambda _: None,
 ) -> Conformance:
@@ -302,7 +306,7 @@ def conform(
         taken: list[Action] = []
         met: set[str] = set()
         idle = 0
-        while len(taken) < run_length and idle < 25 and model.within(state):
+        while len(taken) < run_length and idle < IDLE and model.within(state):
             action = draw(state)
             after = model.next_state(state, action)
             if isinstance(after, Refusal):

@@ -28,15 +28,11 @@ from outlives.model.state import State
 from outlives.model.world import World
 
 from ..configuration import Configuration
-from .conform import Drawer, Pair, PairModel, drawn, observables
+from .conform import IDLE, RUN_LENGTH, Drawer, Pair, PairModel, drawn, observables
 from .corners import CORNERS, Corner
 
 __all__ = ["WALKS", "Walk", "departure", "recorded"]
 
-_RUN_LENGTH = 60
-"""Actions that a run takes at most."""
-_IDLE = 25
-"""A run ends after so many refused ones in a row."""
 _SIZE = 3
 """Bytes of a digest: of a difference one in 16 million goes unnoticed."""
 
@@ -187,7 +183,7 @@ class _Taker:
         state: Any = initial_state(setup) if self.pair is None else self.pair.begin(setup)
         digest = blake2b(self._shown(state), digest_size=_SIZE)
         draws = taken = idle = 0
-        while draws != count and taken < _RUN_LENGTH and idle < _IDLE and self.alone.within(_of_model(state)):
+        while draws != count and taken < RUN_LENGTH and idle < IDLE and self.alone.within(_of_model(state)):
             action = draw(state)
             if action is None:
                 break
