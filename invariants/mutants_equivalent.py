@@ -118,7 +118,8 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
             "go, in the same order, or those up to what is confirmed, which lies past every item."
         ),
         "output._process_part: part.sampled == 1 and (not discarded) -> part.sampled == 1": (
-            "Of a discarded output no token is delivered, so that none is cut off; and only asynchronous ones are."
+            "What is discarded is delivered to nobody and leaves its request below its limit, so that nothing is cut "
+            "off; and only asynchronous outputs are."
         ),
         "output._process_part: request.counters.known >= limit and part.sampled == 1 and (not discarded) -> "
         "request.counters.known >= limit and part.sampled == 1": (

@@ -68,17 +68,15 @@ def _process_part(world: World, state: State, part: Part, accepted: int) -> Stat
     if world.guard.site == "at-output":
         book, request = ask_guard(world, state, book, request, number)
     limit = limit_of(state.setup, request, number)
-    tokens = 0
     if discarded:
         request = request._replace(frames=request.frames - 1)
     elif part.sampled == 1:
-        tokens = returned
-        counters = rules.deliver(request.counters, tokens, stale, request.drop, state.setup.asynchronous)
+        counters = rules.deliver(request.counters, returned, stale, request.drop, state.setup.asynchronous)
         request = request._replace(counters=counters)
     if world.guard.site == "after-delivery":
         book, request = ask_guard(world, state, book, request, number)
     if part.sampled == 1 and not discarded:
-        request = _delivered(world, state, request, number, tokens, stale, limit)
+        request = _delivered(world, state, request, number, returned, stale, limit)
     state = with_request(state._replace(book=book), number, request)
     if request.counters.known >= limit and part.sampled == 1 and not discarded:
         return stop(world, state, number)
