@@ -213,7 +213,7 @@ def _parser() -> _Parser:
     _workers_option(table)
 
     faults = _command(
-        commands, "faults", "put the known faults to every engine: what is not found?", "outlives faults --seeds 10"
+        commands, "faults", "put the known faults to every engine, and list what is not found", "outlives faults --seeds 10"
     )
     faults.add_argument(
         "--fault",

@@ -12,7 +12,7 @@ from typing import Any
 
 from outlives.model.errors import Contradiction, OutOfRange, UnknownName, Unwritable
 
-__all__ = ["NUMBER_OPTIONS", "checked_formats", "formats_of", "given_of", "option_names", "out_folder"]
+__all__ = ["NUMBER_OPTIONS", "checked_formats", "formats_of", "given_of", "option_names", "out_folder", "range_of"]
 
 NUMBER_OPTIONS = (
     "requests",

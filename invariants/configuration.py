@@ -7,7 +7,6 @@ replays. The command line fills it in; nothing here reads arguments or prints.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from re import fullmatch
 from shlex import quote
 from typing import Any, Literal
 
@@ -192,7 +191,7 @@ class Configuration:
         """The fault as a record: one of the catalogue, or a user's own; None for rules alone, or no fault."""
         if self.fault is None:
             return None
-        if fullmatch("[a-z]+(-[a-z]+)+", self.fault):
+        if not _of_a_file(self.fault):
             return fault_named(self.fault)
         found = load_named(self.fault, "fault")
         return found if isinstance(found, Fault) else None
@@ -360,8 +359,13 @@ def _known(kind: str, names: Sequence[str], known: Mapping[str, Any] | Sequence[
             raise UnknownName(kind, name, known)
 
 
+def _of_a_file(name: str) -> bool:
+    """Whether a name is meant as `path.py:name`, and not as one of ours."""
+    return ":" in name or name.endswith(".py")
+
+
 def _profile(name: str) -> Profile:
-    if ".py:" not in name and not name.endswith(".py"):
+    if not _of_a_file(name):
         return profile_named(name)
     profile = load_named(name, "profile")
     if not isinstance(profile, Profile):

@@ -117,9 +117,14 @@ def read_known(where: str) -> Known:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise BadUserFile(f"--known {where}: more than {_MOST_BYTES // 10**6} MB is no list of findings.")
-        root = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if not text.strip():
+            raise BadUserFile(f"--known {where} is empty; {begin}.")
+        root = json.loads(text)
     except FileNotFoundError:
         raise BadUserFile(f"--known {where}: there is no such file; {begin}.") from None
+    except json.JSONDecodeError as error:
+        raise BadUserFile(f"--known {where} is not JSON: {_words(error)}.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise BadUserFile(f"--known {where} cannot be read: {_words(error)}.") from None
     if not isinstance(root, dict) or not isinstance(root.get("known"), list):

@@ -13,6 +13,8 @@ from typing import Any
 
 from outlives.model.errors import OutlivesError, UnknownName
 
+from .command_options import range_of
+
 __all__ = ["KEYS", "BadProject", "Key", "Project", "find_project", "lines_of_keys", "read_project", "relative_to_file"]
 
 SECTION = "tool.outlives"
@@ -193,6 +195,11 @@ def _value(file: Path, lines: Mapping[str, int], name: str, value: Any) -> Any:
     if made is None:
         shown = repr(value) if len(repr(value)) <= 60 else repr(value)[:57] + "..."
         raise BadProject(f"{where}, {name} is {shown}; it must be {_MEANT[key.kind]}.")
+    if key.kind == "span":
+        try:
+            range_of(name, made)
+        except OutlivesError as error:
+            raise BadProject(f"{where}, {name}: {error}") from None
     if key.path == "path" or (key.path == "file" and ".py:" in made):
         return relative_to_file(file, made)
     return made

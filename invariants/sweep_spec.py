@@ -154,16 +154,26 @@ def _list(value: Any, of: str) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+    if not isinstance(value, str):
         raise _Wrong(f"must be a text, not {_shown(value)}.")
+    _check_printed(value)
     return value
+
+
+def _check_printed(text: str) -> None:
+    if not text.strip():
+        raise _Wrong("has an empty text: leave it out, or write something.")
+    if not text.isprintable():
+        odd = next(letter for letter in text if not letter.isprintable())
+        raise _Wrong(f"has a character that cannot be printed in one line ({odd!r}): {_shown(text)}.")
 
 
 def _texts(value: Any) -> tuple[str, ...]:
     found: list[str] = []
     for each in _list(value, "texts"):
-        if not isinstance(each, str) or not each.strip() or not each.isprintable():
+        if not isinstance(each, str):
             raise _Wrong(f"must be a list of texts, and {_shown(each)} is none.")
+        _check_printed(each)
         if each in found:
             raise _Wrong(f"has {each!r} twice.")
         found.append(each)

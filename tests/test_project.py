@@ -185,7 +185,8 @@ def test_a_cluster_of_the_project_has_its_own_workers(
         ('executor = "dask:"', "[tool.outlives], executor: --executor dask:"),
         ("executor = 2", "[tool.outlives], executor is 2; it must be a text."),
         ('formats = "pdf"', "[tool.outlives], formats: unknown format 'pdf'. Known: terminal, "),
-        ("workers = -1", "[tool.outlives], workers: --workers is -1"),
+        ('slots = "5..2"', "[tool.outlives], slots: --slots 5..2: the range ends below its beginning; write 2..5."),
+    ("workers = -1", "[tool.outlives], workers: --workers is -1"),
         ("specs = 1", "[tool.outlives]: unknown key 'specs'. Known: "),
     ],
 )
@@ -216,6 +217,7 @@ MISTAKES = (
     ('settings = "fast"', "[tool.outlives], settings: unknown settings 'fast'."),
     ('engine = "z3"', "[tool.outlives], engine: unknown engine 'z3'."),
     ('slots = "many"', "[tool.outlives], slots: --slots 'many' is neither a number nor a range LOW..HIGH."),
+    ('slots = "5..2"', "[tool.outlives], slots: --slots 5..2: the range ends below its beginning; write 2..5."),
     ("workers = -1", "[tool.outlives], workers: --workers is -1"),
     ('known = "none.json"', "[tool.outlives], known: --known none.json: there is no such file"),
     ('profile = "none.py:x"', "[tool.outlives], profile: --profile none.py:x: there is no file none.py."),
@@ -234,6 +236,14 @@ def test_a_mistake_is_one_sentence_with_file_and_key(run: Run, tmp_path: Path, l
     assert said.err.startswith(f"outlives: {file}")
     assert sentence in said.err
     assert len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["check --scenario gap-one", "prove", "table"])
+def test_a_range_that_is_none_is_told_whoever_reads_the_file(run: Run, tmp_path: Path, command: str) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.outlives]\nslots = "5..2"\n', encoding="utf-8")
+    said = run(*command.split())
+    assert (said.status, said.out) == (2, "")
+    assert "line 2, [tool.outlives], slots: --slots 5..2: the range ends below its beginning" in said.err
 
 
 def test_the_line_of_a_key_is_that_of_its_own_section(run: Run, tmp_path: Path) -> None:

@@ -30,6 +30,13 @@ def run(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.
             "profile = ['0.24.0']",
             "s.toml, line 1: unknown key 'profile'. Did you mean 'profiles'? Known: title, profiles",
         ),
+        ("title = 3", "s.toml, line 1: title must be a text, not 3."),
+        ("title = ' '", "s.toml, line 1: title has an empty text: leave it out, or write something."),
+        (
+            'title = "a\\u0007b"',
+            "s.toml, line 1: title has a character that cannot be printed in one line ('\\x07'): 'a\\x07b'.",
+        ),
+        ("profiles = ['']", "s.toml, line 1: profiles has an empty text"),
         ("profiles = []", "s.toml, line 1: profiles is an empty list: leave the key out"),
         ("profiles = '0.24.0'", "s.toml, line 1: profiles must be a list of texts, not '0.24.0'."),
         ("profiles = [24]", "s.toml, line 1: profiles must be a list of texts, and 24 is none."),
