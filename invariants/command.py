@@ -73,14 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if sys.stdout is None:  # closed by who started us
             raise OSError("standard output is closed")
         with ctrl_c_noticed():
-            status = _run(given)
+            try:
+                status = _run(given)
+            except KeyboardInterrupt:
+                status = None
             if was_pressed():
                 gc.collect()  # half-made objects of the solver complain at their end: here nobody hears it
+        if status is None:
+            print("outlives: interrupted before anything was known", file=sys.stderr)
+            return 130
         sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        print("outlives: interrupted before anything was known", file=sys.stderr)
-        return 130
     except BrokenPipeError:
         _forget_output()
         return _BROKEN_PIPE
@@ -213,7 +216,10 @@ def _parser() -> _Parser:
     _workers_option(table)
 
     faults = _command(
-        commands, "faults", "put the known faults to every engine, and list what is not found", "outlives faults --seeds 10"
+        commands,
+        "faults",
+        "put the known faults to every engine, and list what is not found",
+        "outlives faults --seeds 10",
     )
     faults.add_argument(
         "--fault",

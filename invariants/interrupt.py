@@ -1,4 +1,4 @@
-"""Ctrl-C that is not lost.
+"""Ctrl-C that is not lost, and an end that is asked for otherwise (SIGTERM) taken as one.
 
 Python drops an exception that is raised inside a callback (a collection of garbage, an object's end), Ctrl-C among
 them, and a library that is interrupted at an awkward moment may fail with an error of its own instead. Belongs here:
@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing import parent_process
 from types import FrameType
 from typing import NoReturn
 
@@ -22,25 +23,36 @@ _pressed = threading.Event()
 
 
 def was_pressed() -> bool:
-    """Whether Ctrl-C was pressed since the command began: an error after it is its doing."""
+    """Whether Ctrl-C was pressed (or the end asked for) since the command began: an error after it is its doing."""
     return _pressed.is_set()
 
 
 @contextmanager
 def ctrl_c_noticed() -> Iterator[None]:
-    """While the context is open, Ctrl-C raises `KeyboardInterrupt` in this thread, wherever it hits."""
+    """While the context is open, Ctrl-C raises `KeyboardInterrupt` in this thread, wherever it hits; so does SIGTERM,
+    with which CI services and `timeout` end a job, unless somebody handles it already."""
     _pressed.clear()
-    elsewhere = threading.current_thread() is not threading.main_thread()
-    if elsewhere or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield  # signals are the main thread's affair, and a job in the background is started to ignore this one
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's affair
         return
-    handler, hook = signal.signal(signal.SIGINT, _interrupt), sys.unraisablehook
-    sys.unraisablehook = _unraisable
+    handlers = {each: signal.signal(each, _interrupt) for each in _noticed()}
+    hooks = sys.unraisablehook, threading.excepthook
+    sys.unraisablehook, threading.excepthook = _unraisable, _in_a_thread
     try:
         yield
     finally:
-        sys.unraisablehook = hook
-        signal.signal(signal.SIGINT, handler)
+        sys.unraisablehook, threading.excepthook = hooks
+        for each, handler in handlers.items():
+            signal.signal(each, handler)
+
+
+def _noticed() -> Iterator[signal.Signals]:
+    """Not Ctrl-C where a job in the background was started to ignore it, and SIGTERM where nobody else minds it. A
+    worker is ended by SIGTERM, without more: its parent tells it of an interruption in another way."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield signal.SIGINT
+    if parent_process() is None and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        yield signal.SIGTERM
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -55,3 +67,8 @@ def _unraisable(trouble: "sys.UnraisableHookArgs") -> None:
         again.start()
     elif not was_pressed():  # after it, half-made objects of the solver complain at their end
         sys.__unraisablehook__(trouble)
+
+
+def _in_a_thread(trouble: "threading.ExceptHookArgs") -> None:
+    if not was_pressed():  # after it, a pool of workers that were ended too is surprised
+        threading.__excepthook__(trouble)

@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -147,6 +148,43 @@ def test_the_handlers_are_put_back_and_an_ignored_ctrl_c_stays_ignored() -> None
         assert not was_pressed()
     finally:
         signal.signal(signal.SIGINT, before[0])
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda _number, _frame: None], ids=["ignored", "handled"])
+def test_sigterm_is_an_interruption_unless_somebody_handles_it(handler: Any) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt), ctrl_c_noticed():
+        signal.raise_signal(signal.SIGTERM)
+    assert was_pressed()
+    assert signal.getsignal(signal.SIGTERM) == before
+    signal.signal(signal.SIGTERM, handler)
+    try:
+        with ctrl_c_noticed():
+            signal.raise_signal(signal.SIGTERM)
+        assert not was_pressed()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_what_breaks_in_a_thread_is_silent_only_after_an_interruption(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise ValueError("a pool without workers")
+
+    def in_a_thread() -> None:
+        thread = threading.Thread(target=fails)
+        thread.start()
+        thread.join()
+
+    before = threading.excepthook
+    with ctrl_c_noticed():
+        in_a_thread()
+    assert "ValueError: a pool without workers" in capsys.readouterr().err
+    with ctrl_c_noticed():
+        with pytest.raises(KeyboardInterrupt):
+            press()
+        in_a_thread()
+    assert capsys.readouterr().err == ""
+    assert threading.excepthook == before
 
 
 def test_a_failure_of_ours_is_not_hidden(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
