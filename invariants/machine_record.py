@@ -14,7 +14,7 @@ from outlives.model.errors import BadModel
 
 from .fair import FairJudge
 
-__all__ = ["DetourModel", "Recorder", "broken", "initial_states", "show_state"]
+__all__ = ["DetourModel", "Recorder", "answer", "broken", "initial_states", "show_state"]
 
 State = TypeVar("State")
 _PURITY_CHECK_AT = (1, 7, 29)  # taken actions of a run whose transition is made twice; few, since each costs a step
@@ -47,10 +47,22 @@ def show_state(model: Model[Any], state: Any) -> str:
 def broken(
     model: Model[Any], what: str, state: Any, action: Action | None = None, cause: Exception | None = None
 ) -> NoReturn:
-    """Raise BadModel: what is wrong, at which action, in which state."""
-    where = "in the initial state" if action is None else f"at {action} in the state"
+    """Raise BadModel: what is wrong, at which action, in which state (None: before there was one)."""
     why = "" if cause is None else f" ({type(cause).__name__}: {cause})"
-    raise BadModel(f"the model breaks its contract: {what}{why}, {where} {show_state(model, state)}.") from cause
+    at = "" if action is None else f", at {action}"
+    where = "" if state is None else f"{'' if at else ','} in the state {show_state(model, state)}"
+    raise BadModel(f"the model breaks its contract: {what}{why}{at}{where}.") from cause
+
+
+def answer(model: Model[State], state: State, action: Action) -> State | Refusal:
+    """What `next_state` answers. Raises BadModel where it raises, or forgets to return anything."""
+    try:
+        after: State | Refusal | None = model.next_state(state, action)
+    except Exception as error:
+        broken(model, "next_state raised", state, action, error)
+    if after is None:
+        broken(model, "next_state returned None, not a state or a Refusal", state, action)
+    return after
 
 
 def initial_states(model: Model[State]) -> tuple[State, ...]:
@@ -102,12 +114,16 @@ class Recorder(Generic[State]):
         return bool(self._ends)
 
     def fail(self, what: str, state: Any, action: Action | None = None, cause: Exception | None = None) -> NoReturn:
-        """Remember and raise BadModel: Hypothesis may wrap what a rule raises, so it is kept here as well."""
+        """Remember and raise BadModel."""
         try:
             broken(self.model, what, state, action, cause)
         except BadModel as error:
-            self.bad = self.bad or error
+            self._remember(error)
             raise
+
+    def _remember(self, error: BadModel) -> None:
+        """Hypothesis may wrap what a rule raises, so it is kept here as well."""
+        self.bad = self.bad or error
 
     def start(self, make: Callable[[], State]) -> State:
         """The initial state that `make` builds, checked to be hashable and not to change when it is made again."""
@@ -125,9 +141,10 @@ class Recorder(Generic[State]):
     def take(self, before: State, action: Action, position: int) -> State | None:
         """The state after the action, or None where it is refused. `position` counts the actions taken before it."""
         try:
-            after = self.model.next_state(before, action)
-        except Exception as error:
-            self.fail("next_state raised", before, action, error)
+            after = answer(self.model, before, action)
+        except BadModel as error:
+            self._remember(error)
+            raise
         if isinstance(after, Refusal):
             self.refuse(action.name, after.reason)
             return None

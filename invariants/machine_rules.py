@@ -31,7 +31,7 @@ from outlives.model.contract import (
 )
 from outlives.model.errors import BadModel
 
-from .machine_record import Recorder, initial_states
+from .machine_record import Recorder, answer, broken, initial_states
 from .machine_settings import MachineSettings, machine_profile
 
 __all__ = ["ModelMachine", "PropertyViolated", "action_names", "argument_strategy", "machine_class"]
@@ -215,10 +215,14 @@ def action_names(model: Model[State], tries: int = 2_000) -> tuple[str, ...]:
     states = list(initial_states(model))[:100]
     seen = set(states)
     for state in states:  # grows while it is walked
-        for action in model.actions(state):
+        try:
+            actions = tuple(model.actions(state))
+        except Exception as error:
+            broken(model, "actions raised", state, cause=error)
+        for action in actions:
             names.add(action.name)
             if len(states) < tries:
-                after = model.next_state(state, action)
+                after = answer(model, state, action)
                 if not isinstance(after, Refusal) and after not in seen and model.within(after):
                     seen.add(after)
                     states.append(after)

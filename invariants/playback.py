@@ -23,7 +23,7 @@ from outlives.model.world import World
 
 from .configuration import Configuration
 from .fair import FairJudge
-from .machine_record import broken
+from .machine_record import answer, broken
 from .properties import scheduler_properties
 from .report.changes import changes, flat
 from .subject.live import ALIKE, NO_EXCEPTION, SubjectModel, subject_properties
@@ -149,7 +149,7 @@ class Playback:
     def take(self, action: Action) -> dict[str, Any] | str:
         """Take the action: the values that changed, by name; or the name of the reason for which it was refused."""
         before = self._states[-1]
-        after = self._next(before, action)
+        after = answer(self._model, before, action)
         self._actions.append(action)
         if isinstance(after, Refusal):
             self._refused.append(after.reason)
@@ -158,12 +158,6 @@ class Playback:
         self._refused.append(None)
         self._states.append(after)
         return {each.name: each.new for each in changes(_shown(before), _shown(after))}
-
-    def _next(self, before: State, action: Action) -> State | Refusal:
-        try:
-            return self._model.next_state(before, action)
-        except Exception as error:  # a user's rules
-            broken(self._model, "next_state raised", before, action, error)
 
     def judge(self) -> Judgement:
         """Whether the property holds from the first state to the last, and on to where the run comes to by itself once

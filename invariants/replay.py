@@ -27,7 +27,7 @@ from outlives.model.trace import Recorded, RecordedStep, read_trace, setup_from_
 
 from .configuration import Configuration
 from .fair import FairJudge
-from .machine_record import broken
+from .machine_record import answer, broken
 from .properties import scheduler_properties
 from .replay_fit import check_actions, check_scope, vocabulary
 from .subject.live import ALIKE, NO_EXCEPTION
@@ -204,10 +204,7 @@ def replay_from(recorded: Recorded, configuration: Configuration | None, model: 
     state = initial
     for place, told in enumerate(recorded.steps[1:], 1):
         assert told.action is not None  # `read_trace` saw to it
-        try:
-            after = model.next_state(state, told.action)
-        except Exception as error:  # a user's rules
-            broken(model, "next_state raised", state, told.action, error)
+        after = answer(model, state, told.action)
         refused = after.reason if isinstance(after, Refusal) else None
         if not isinstance(after, Refusal):
             judge.step(state, told.action, after, place)

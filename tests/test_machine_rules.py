@@ -21,6 +21,7 @@ from toy_models import (
     BrokenModel,
     CounterModel,
     FickleModel,
+    ForgetfulModel,
     LockModel,
     MutableModel,
     SetupCounterModel,
@@ -98,12 +99,27 @@ def test_an_argument_with_a_name_that_hypothesis_keeps_is_refused() -> None:
             BrokenModel(),
             r"next_state raised \(ZeroDivisionError: seven is too many\), at \w+\(.*\) in the state .*value=",
         ),
+        (
+            ForgetfulModel(faulty=False),
+            r"next_state returned None, not a state or a Refusal, at \w+\(.*\) in the state .*value=",
+        ),
         (FickleModel(), "next_state gave two different answers to the same question, at "),
         (MutableModel(), r"states must be hashable and immutable .*unhashable type: 'list'.* \[0, 12\]"),
     ],
 )
 def test_a_bad_model_is_not_a_violation(model: CounterModel, message: str) -> None:
     with pytest.raises(BadModel, match=message):
+        run_machine(model, settings=QUICK)
+
+
+@pytest.mark.parametrize("method", ["actions", "next_state"])
+def test_a_model_without_a_table_that_raises_is_told_the_same_way(method: str) -> None:
+    def raises(*_: object) -> None:
+        raise KeyError("k9")
+
+    model = LockModel(faulty=False)
+    setattr(model, method, raises)
+    with pytest.raises(BadModel, match=rf"breaks its contract: {method} raised \(KeyError: 'k9'\).* in the state "):
         run_machine(model, settings=QUICK)
 
 

@@ -12,6 +12,7 @@ __all__ = [
     "BrokenModel",
     "CounterModel",
     "FickleModel",
+    "ForgetfulModel",
     "LockModel",
     "LockState",
     "MutableModel",
@@ -239,6 +240,14 @@ class BrokenModel(CounterModel):
         if state.value >= 7:
             raise ZeroDivisionError("seven is too many")
         return super().next_state(state, action)
+
+
+class ForgetfulModel(CounterModel):
+    """A sound counter whose next_state forgets to return what it made of removing."""
+
+    def next_state(self, state: Tally, action: Action) -> Tally | Refusal:
+        after = super().next_state(state, action)
+        return None if action.name == "remove" else after  # type: ignore[return-value]
 
 
 class FickleModel(CounterModel):
