@@ -8,13 +8,14 @@ from pathlib import Path
 
 from outlives.model.errors import Unwritable
 
-__all__ = ["DEFAULT_OUT", "appear_whole", "make_folder", "new_folder"]
+__all__ = ["DEFAULT_OUT", "appear_whole", "check_folder", "make_folder", "new_folder"]
 
 DEFAULT_OUT = Path(".outlives")
 
 
-def make_folder(out: Path, name: str) -> Path:
-    """A new folder `name-0001` (or the next free number) below `out`; raises `Unwritable` with the reason."""
+def make_folder(out: Path, name: str, option: str = "--out") -> Path:
+    """A new folder `name-0001` (or the next free number) below `out`; raises `Unwritable` with the reason, and with the
+    option that names another one."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         taken = [
@@ -31,8 +32,17 @@ def make_folder(out: Path, name: str) -> Path:
             except FileExistsError:
                 number += 1
     except (OSError, ValueError) as error:
-        raise _unwritable(out, "--out", error) from error
-    return _writable(folder, "--out")
+        raise _unwritable(out, option, error) from error
+    return _writable(folder, option)
+
+
+def check_folder(out: Path, option: str) -> None:
+    """Make this folder, if it is not there, and see that files can be made in it. Raises as `make_folder`."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _unwritable(out, option, error) from error
+    _writable(out, option)
 
 
 def new_folder(folder: Path, option: str) -> Path:

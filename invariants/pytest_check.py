@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outlives.model.errors import OutlivesError, UnknownName
+from outlives.model.errors import OutlivesError, UnknownName, Unwritable
 
 from .known import Known, read_known, settled
 from .machine_settings import MachineSettings
-from .pytest_options import DEFAULT_OUT, Asked, asked_of, machine_settings
+from .pytest_options import Asked, asked_of, machine_settings, made_folder, out_of
 from .report.content import Run, Violation
 from .verdict import EXIT_STATUS, Result, Verdict
 
@@ -109,11 +109,10 @@ def run_of(asked: Asked, name: str, settings: MachineSettings | None = None) -> 
     Raises `BadModel` for a user's rules that break their contract, and what else is wrong with a user's files.
     """
     from .check import CheckRun, check
-    from .folder import make_folder
     from .run_record import stamped
 
     known = known_of(asked.values)
-    folder = make_folder(Path(asked.values.get("out", DEFAULT_OUT)) / "pytest", name)
+    folder = made_folder(out_of(asked.values), name)
     work = CheckRun(
         configuration=asked.configuration,
         engines=asked.engines,
@@ -183,7 +182,7 @@ class Checker:
 
             self._saved = []
             if self.asked.values.get("replay", True):
-                out = Path(self.asked.values.get("out", DEFAULT_OUT))
+                out = out_of(self.asked.values)
                 known = known_of(self.asked.values)
                 with kept_exit():
                     self._saved, self._replayed = saved_rows(out, self.asked.configuration, known, self.before)
@@ -252,15 +251,19 @@ def subtests_of(request: pytest.FixtureRequest) -> Subtests | None:
 
 
 def fail_apart(rows: Iterator[Row], subtests: Subtests | None) -> None:
-    """Tell each row as a subtest; without subtests, fail once with everything that is wrong."""
+    """Tell each row as a subtest; without subtests, fail once with everything that is wrong. A folder that cannot be
+    written to (any more) is one sentence."""
     wrong = []
-    for row in rows:
-        if subtests is None:
-            wrong += [row.wrong] if row.wrong else []
-            continue
-        with subtests(row.name):
-            if row.wrong:
-                pytest.fail(row.wrong, pytrace=False)
+    try:
+        for row in rows:
+            if subtests is None:
+                wrong += [row.wrong] if row.wrong else []
+                continue
+            with subtests(row.name):
+                if row.wrong:
+                    pytest.fail(row.wrong, pytrace=False)
+    except Unwritable as error:
+        wrong.append(f"outlives: {error}")
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
 

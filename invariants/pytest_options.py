@@ -19,7 +19,18 @@ if TYPE_CHECKING:
     from .configuration import Configuration
     from .machine_settings import MachineSettings
 
-__all__ = ["INI_TYPES", "OPTIONS", "Asked", "asked_of", "chosen", "machine_settings", "mistakes_are_usage"]
+__all__ = [
+    "INI_TYPES",
+    "OPTIONS",
+    "Asked",
+    "asked_of",
+    "check_out",
+    "chosen",
+    "machine_settings",
+    "made_folder",
+    "mistakes_are_usage",
+    "out_of",
+]  # fmt: skip
 
 OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("profile", "NAME", "the profile of tests marked outlives, unless the marker says another"),
@@ -45,7 +56,10 @@ _SUBJECT_FIELDS = ("profile", "guard", "fault", "relax", "reader", "without", "p
 _MORE_FIELDS = ("synchronous", "diffusion", "encoder_decoder", "items_anywhere", "split", "arrivals", "numbers")
 _ENGINES = ("machine", "exhaustive", "proof")
 DEFAULT_SETTINGS = "quick"
+PLUGIN = "outlives.invariants.pytest_plugin"
 DEFAULT_OUT = ".outlives"
+_BELOW = "pytest"
+"""Runs of the plugin lie in this folder below the one of all runs."""
 
 
 @contextmanager
@@ -63,6 +77,8 @@ def chosen(config: pytest.Config) -> Mapping[str, Any]:
     Raises `BadProject` and what else is wrong, naming the option, or the file and the key.
     """
     if _CHOSEN not in config.stash:
+        if not config.pluginmanager.has_plugin(PLUGIN) and not config.pluginmanager.has_plugin("outlives"):
+            raise Contradiction(f"this pytest has not loaded the plugin of outlives; add -p {PLUGIN}.")
         project = read_project(config.rootpath)
         values = {name: value for name, value in project.values.items() if KEYS[name].kind != "span"}
         from_project = dict(values)
@@ -156,13 +172,32 @@ def machine_settings(values: Mapping[str, Any]) -> "MachineSettings":
     made = machine_profile(values.get("settings", DEFAULT_SETTINGS))
     if "cases" in values:
         made = made.changed(cases=values["cases"])
-    database = values.get("database") or Path(values.get("out", DEFAULT_OUT)) / "hypothesis"
+    database = values.get("database") or out_of(values) / "hypothesis"
     observe = values.get("observe")
     return made.changed(
         database=Path(database),
         artifacts=values.get("artifacts"),
         observe=None if observe is None else Path(observe),
     )
+
+
+def out_of(values: Mapping[str, Any]) -> Path:
+    """The folder of all runs."""
+    return Path(values.get("out", DEFAULT_OUT))
+
+
+def made_folder(out: Path, name: str) -> Path:
+    """The new folder of one test's run. Raises `Unwritable`."""
+    from .folder import make_folder
+
+    return make_folder(out / _BELOW, name, "--outlives-out")
+
+
+def check_out(values: Mapping[str, Any]) -> None:
+    """Whether tests can have their folders. Raises `Unwritable`."""
+    from .folder import check_folder
+
+    check_folder(out_of(values) / _BELOW, "--outlives-out")
 
 
 # --- what a marker asks -----------------------------------------------------------------------------------------------

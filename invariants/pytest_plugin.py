@@ -61,12 +61,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """What is wrong with options, files or markers ends the run before a test begins, with one sentence."""
     marked = [item for item in items if item.get_closest_marker("outlives") is not None]
     if marked or any(hasattr(getattr(item, "cls", None), "outlives_subject") for item in items):
-        from .pytest_options import asked_of, chosen, mistakes_are_usage
+        from .pytest_options import asked_of, check_out, chosen, mistakes_are_usage
 
         with mistakes_are_usage():
-            chosen(config)
+            values = chosen(config)
             for item in marked:
                 asked_of(item)
+            if not config.option.collectonly and not hasattr(config, "workerinput"):  # there the test says it
+                check_out(values)
+                report_folder(config)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -92,7 +95,9 @@ def report_folder(config: pytest.Config) -> str:
 
         with mistakes_are_usage():
             where = chosen(config).get("report")
-            config.stash[_FOLDER] = "" if where is None else str(make_folder(Path(where), "pytest"))
+            config.stash[_FOLDER] = (
+                "" if where is None else str(make_folder(Path(where), "pytest", "--outlives-report"))
+            )
     return config.stash[_FOLDER]
 
 

@@ -40,7 +40,10 @@ ATTEMPTS = 3
 """How often an item is begun whose worker dies."""
 _LOOK_EVERY = 0.2
 """Seconds between two looks at whether the crew is still there."""
-_DIED = f"the worker died each of the {ATTEMPTS} times that it was begun: killed, or out of memory"
+_DIED = (
+    f"the worker died each of the {ATTEMPTS} times that it was begun: killed, out of memory, or ended by the code that "
+    "it ran"
+)
 
 
 @dataclass(slots=True)

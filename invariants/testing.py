@@ -16,11 +16,10 @@ from typing import Any, cast
 
 import pytest
 from outlives.model.contract import DescribedModel, Model
-from outlives.model.errors import BadModel, Contradiction
+from outlives.model.errors import BadModel, Contradiction, OutlivesError
 from outlives.model.trace import read_trace
 
 from .configuration import Configuration
-from .folder import make_folder
 from .machine import run_machine
 from .machine_settings import MachineSettings, machine_profile, register_profiles
 from .pytest_check import (
@@ -36,7 +35,7 @@ from .pytest_check import (
     slug,
     subtests_of,
 )
-from .pytest_options import DEFAULT_OUT, Asked, chosen, machine_settings
+from .pytest_options import Asked, chosen, machine_settings, made_folder, out_of
 from .pytest_saved import saved_of_model, saved_rows
 from .report.content import Run, explain
 from .subject.given import about_given, given_model, given_name, is_subject
@@ -136,7 +135,10 @@ class LifetimeMachine(unittest.TestCase):
         from .pytest_plugin import began, keep_told, report_folder
 
         self._pytest = True
-        self._values = chosen(request.config)
+        try:
+            self._values = chosen(request.config)
+        except OutlivesError as error:
+            pytest.fail(f"outlives: {error}", pytrace=False)
         self._name = slug(request.node.nodeid)
         self._told = Told()
         self._subtests = subtests_of(request)
@@ -158,7 +160,7 @@ class LifetimeMachine(unittest.TestCase):
     def _rows(self) -> Iterator[Row]:
         name = self._name or slug(self.id())
         told = self._told or Told()
-        out = Path(self._values.get("out", DEFAULT_OUT))
+        out = out_of(self._values)
         saved, replayed = self._saved(out, name) if self._values.get("replay", True) else ([], 0)
         told.saved(saved)
         yield from saved
@@ -207,7 +209,7 @@ def run_of_model(
     wanted = tuple(properties)
     if not wanted and not list(model.properties()):
         raise BadModel(f"{_title(model)} has no property, so nothing is asked of it: properties() gave none.")
-    folder = make_folder(out / "pytest", name)
+    folder = made_folder(out, name)
 
     live = model if isinstance(model, SubjectModel) else None
     describe = model.describe if isinstance(model, DescribedModel) else describe_state
@@ -252,7 +254,7 @@ def run_of_subject(
     """The machine's answers about an installed vLLM, which runs in a process of its own. Raises `OutlivesError`."""
     from .pytest_subject import heard_run
 
-    folder = make_folder(Path(values.get("out", DEFAULT_OUT)) / "pytest", name)
+    folder = made_folder(out_of(values), name)
     try:
         return heard_run(choice, asked, settings, values.get("seed", 0), folder, known_of(values))
     finally:

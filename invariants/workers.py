@@ -188,7 +188,10 @@ def _outcome(job: Job, future: "Future[_Answer]") -> Outcome:
     try:
         answer = future.result()
     except BrokenProcessPool:
-        return Outcome(job=job, lost="a worker process died before it answered: killed, or out of memory")
+        return Outcome(
+            job=job,
+            lost="a worker process died before it answered: killed, out of memory, or ended by the code that it ran",
+        )
     if answer.trouble is not None:
         kind, text = answer.trouble
         raise kind.__new__(kind, text)  # the constructors of some build their text themselves

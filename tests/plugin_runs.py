@@ -1,4 +1,5 @@
-"""How the tests of the plugin run pytest: in a process and a folder of its own, with the plugin of this checkout."""
+"""How the tests of the plugin run pytest: in a process and a folder of its own, with the plugin of this checkout; and
+the test files that they give it."""
 
 import os
 import subprocess
@@ -9,7 +10,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-__all__ = ["Ran", "Runs", "plugin_arguments", "pytest_runs"]
+__all__ = ["COUNTER", "FINE", "STUCK", "Ran", "Runs", "marked", "plugin_arguments", "pytest_runs"]
+
+COUNTER = """
+from outlives.invariants.testing import lifetime_machine
+from toy_models import CounterModel
+TestCounter = lifetime_machine(CounterModel(faulty={faulty}), properties=["BELOW-LIMIT"])
+"""
+MARKED = """
+import pytest
+@pytest.mark.outlives({arguments})
+def test_marked({fixture}):
+    {body}
+"""
+STUCK = 'profile="0.24.0", scenario="gap-one", engines="exhaustive"'
+FINE = 'profile="0.33.0", scenario="gap-one", engines="exhaustive"'
+
+
+def marked(arguments: str, fixture: str = "", body: str = "pass") -> str:
+    return MARKED.format(arguments=arguments, fixture=fixture, body=body)
 
 
 class Ran(NamedTuple):

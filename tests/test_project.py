@@ -186,7 +186,7 @@ def test_a_cluster_of_the_project_has_its_own_workers(
         ("executor = 2", "[tool.outlives], executor is 2; it must be a text."),
         ('formats = "pdf"', "[tool.outlives], formats: unknown format 'pdf'. Known: terminal, "),
         ('slots = "5..2"', "[tool.outlives], slots: --slots 5..2: the range ends below its beginning; write 2..5."),
-    ("workers = -1", "[tool.outlives], workers: --workers is -1"),
+        ("workers = -1", "[tool.outlives], workers: --workers is -1"),
         ("specs = 1", "[tool.outlives]: unknown key 'specs'. Known: "),
     ],
 )

@@ -11,25 +11,7 @@ from outlives.invariants.pytest_check import Row, fail_apart
 from outlives.invariants.pytest_saved import saved_rows, saved_traces
 from outlives.invariants.testing import lifetime_machine
 from outlives.model.errors import Contradiction, UnknownName
-from plugin_runs import Runs, pytest_runs
-
-COUNTER = """
-from outlives.invariants.testing import lifetime_machine
-from toy_models import CounterModel
-TestCounter = lifetime_machine(CounterModel(faulty={faulty}), properties=["BELOW-LIMIT"])
-"""
-MARKED = """
-import pytest
-@pytest.mark.outlives({arguments})
-def test_marked({fixture}):
-    {body}
-"""
-STUCK = 'profile="0.24.0", scenario="gap-one", engines="exhaustive"'
-FINE = 'profile="0.33.0", scenario="gap-one", engines="exhaustive"'
-
-
-def marked(arguments: str, fixture: str = "", body: str = "pass") -> str:
-    return MARKED.format(arguments=arguments, fixture=fixture, body=body)
+from plugin_runs import COUNTER, FINE, STUCK, Runs, marked, pytest_runs
 
 
 @pytest.fixture
@@ -318,74 +300,3 @@ def test_observations_are_written_when_asked(run: Runs, tmp_path: Path) -> None:
     (file,) = (tmp_path / "seen").iterdir()
     assert file.read_text().count('"type": "test_case"') >= 50
     assert not (tmp_path / ".hypothesis" / "observed").exists()
-
-
-# --- mistakes ---------------------------------------------------------------------------------------------------------
-
-MISTAKES = (
-    ("pytest.ini", "[pytest]\noutlives_settings = fast\n", "pytest.ini, outlives_settings: unknown settings 'fast'."),
-    ("pytest.ini", "[pytest]\noutlives_seed = x\n", "pytest.ini, outlives_seed: "),
-    ("pytest.ini", "[pytest]\noutlives_profile = 0.24\n", "pytest.ini, outlives_profile: unknown profile '0.24'. Did"),
-    ("pytest.ini", "[pytest]\noutlives_database = nowhere\n", "pytest.ini, outlives_database: there is no folder "),
-    ("pytest.ini", "[pytest]\noutlives_artifacts = x\n", "pytest.ini, outlives_artifacts: 'x' is no OWNER/REPOSITORY"),
-    ("pytest.ini", "[pytest]\noutlives_formats = pdf\n", "pytest.ini, outlives_formats: unknown format 'pdf'. Known: "),
-    ("pytest.ini", "[pytest]\noutlives_known = none.json\n", "pytest.ini, outlives_known: there is no file "),
-    (
-        "pyproject.toml",
-        "[tool.outlives]\nsetings = 3\n",
-        "pyproject.toml, line 2, [tool.outlives]: unknown key 'setings'. Did",
-    ),
-    (
-        "pyproject.toml",
-        "[tool.outlives]\nseed = true\n",
-        "pyproject.toml, line 2, [tool.outlives], seed is True; it must be a ",
-    ),
-    ("pyproject.toml", '[tool.outlives]\nrelax = "A9"\n', "[tool.outlives], relax: unknown assumption 'A9'."),
-    (
-        "pyproject.toml",
-        '[tool.outlives]\nprofile = "raises.py:x"\n',
-        "toml, line 2, [tool.outlives], profile: --profile raises.py:x: raises.py, line 2, raised ZeroDivisionError",
-    ),
-    ("pytest.ini", "[pytest]\noutlives_profile = raises.py:x\n", "pytest.ini, outlives_profile: --profile "),
-    ("pytest.ini", "[pytest]\noutlives_profile = none.py:x\n", "none.py:x: there is no file "),
-)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"), MISTAKES, ids=lambda each: each.split("\n")[-2] if "\n" in each else None
-)
-def test_a_wrong_value_ends_pytest_with_file_and_key(
-    run: Runs, tmp_path: Path, name: str, text: str, sentence: str
-) -> None:
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "raises.py").write_text("x = 1\n1 / 0\n", encoding="utf-8")
-    done = run(file=marked(FINE))
-    assert done.status == pytest.ExitCode.USAGE_ERROR, done.out
-    (said,) = [line for line in done.out.splitlines() if "outlives: " in line]
-    assert sentence in said
-    assert "Traceback" not in done.out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ('"0.24.0"', "test_it.py::test_marked: the marker outlives takes named arguments only"),
-        ('profle="0.24.0"', "test_it.py::test_marked: unknown argument of the marker outlives 'profle'. Did you mean"),
-        ('guard="confirm"', "test_it.py::test_marked: unknown guard 'confirm'. Did you mean 'confirmed'?"),
-        ('assume="A1", relax="A2"', "test_it.py::test_marked: assume and relax contradict"),
-        ('engines="z3"', "test_it.py::test_marked: unknown engine 'z3'. Known: machine, exhaustive, proof."),
-        ("relax=3", "test_it.py::test_marked: "),
-    ],
-)
-def test_a_wrong_marker_ends_pytest_with_the_test(run: Runs, arguments: str, sentence: str) -> None:
-    done = run(file=marked(arguments))
-    assert done.status == pytest.ExitCode.USAGE_ERROR, done.out
-    assert f"ERROR: outlives: {sentence}" in done.out
-
-
-def test_a_wrong_option_under_xdist_is_one_sentence_too(run: Runs) -> None:
-    pytest.importorskip("xdist")
-    done = run("-n", "1", "--outlives-settings", "fast", file=marked(FINE))
-    assert done.status != 0
-    assert "--outlives-settings: unknown settings 'fast'. Known: quick, ci, nightly, debug." in done.out
-    assert "INTERNALERROR" not in done.out

@@ -136,7 +136,10 @@ def test_a_worker_that_dies_is_told_and_what_was_answered_stays() -> None:
     assert known.value == "known"
     for each in (dead, late):
         assert (each.value, each.interrupted) == (None, False)
-        assert each.lost == "a worker process died before it answered: killed, or out of memory"
+        assert (
+            each.lost
+            == "a worker process died before it answered: killed, out of memory, or ended by the code that it ran"
+        )
 
 
 def interrupt_once(folder: Path, begun: int) -> None:
@@ -328,6 +331,16 @@ def test_ctrl_c_keeps_what_is_known_and_ends_every_worker(
     assert gone(working)
 
 
+@pytest.mark.parametrize("everybody", [True, False], ids=["all of them", "parent alone"])
+def test_to_be_asked_to_end_is_to_be_interrupted(everybody: bool, tmp_path: Path) -> None:
+    process, working = begun(tmp_path, *CHECK)
+    (os.killpg if everybody else os.kill)(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert json.loads(out)["interrupted"]
+    assert gone(working)
+
+
 def test_a_worker_that_is_killed_is_unknown_in_words(tmp_path: Path) -> None:
     process, working = begun(tmp_path, *CHECK)
     os.kill(working[0], signal.SIGKILL)
@@ -335,7 +348,7 @@ def test_a_worker_that_is_killed_is_unknown_in_words(tmp_path: Path) -> None:
     assert (process.returncode, err) == (3, "")
     report = json.loads(out)
     notes = {row["note"] for row in report["results"] if row["verdict"] == "unknown"}
-    assert "a worker process died before it answered: killed, or out of memory" in notes
+    assert "a worker process died before it answered: killed, out of memory, or ended by the code that it ran" in notes
     assert not report["interrupted"]
     assert gone(working)
 
