@@ -29,6 +29,7 @@ from .subject.guard import OUTSIDE, last_frame
 from .subject.live import CACHING, NO_EXCEPTION, on_or_off
 from .subject.own import SubjectChoice
 from .subject.plain import caches
+from .subject.run import unaskable
 from .subject_jobs import (
     FRAMES,
     CheckWork,
@@ -290,7 +291,9 @@ def _without_answer(outcome: Outcome, folder: Path, configuration: Configuration
 
 def replay_on_subject(choice: SubjectChoice, path: Path, given: dict[str, Any], reporter: Reporter) -> int:
     """Give a trace to the installed scheduler, and say whether it happens there; returns the exit status."""
-    read_trace(path)  # what is wrong with it is said before vLLM is loaded
+    reason = unaskable(read_trace(path), given)  # what is wrong with it is said before vLLM is loaded
+    if reason:
+        raise Contradiction(f"{path} cannot be asked of a real scheduler: {reason}.")
     outcome = apart("replay", replay_job, ReplayWork(choice=choice, path=path, given=given), reporter)
     answer: ReplayAnswer | None = outcome.value
     if answer is None:

@@ -44,3 +44,14 @@ def test_a_broken_vllm_is_one_sentence(tmp_path: Path, line: str) -> None:
     status, out, err = said(tmp_path, "check", "--subject", "vllm", path=package.parent)
     assert (status, out) == (2, "")
     assert BROKEN[line] in err
+
+
+def test_a_trace_that_no_real_scheduler_can_be_asked_is_refused_before_one_is_loaded(tmp_path: Path) -> None:
+    package = tmp_path / "loud" / "vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"open({str(tmp_path / 'loaded')!r}, 'w')\n")
+    trace = Path(__file__).parent / "regressions" / "2026-11-30-settled-a1.itf.json"
+    status, out, err = said(tmp_path, "replay", str(trace), "--subject", "vllm", path=package.parent)
+    assert (status, out) == (2, "")
+    assert err.endswith("cannot be asked of a real scheduler: it relaxes A1, which a real scheduler does not.")
+    assert not (tmp_path / "loaded").exists()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from outlives.model.errors import Contradiction
+from outlives.model.setup import Setup
 from outlives.model.trace import Recorded, read_trace, setup_from_plain
 
 from ..configuration import Configuration
@@ -22,7 +23,7 @@ from .live import ALIKE, CACHING, SubjectModel, on_or_off, subject_properties
 from .release import Release, installed_release
 from .vllm_subject import VllmSubject
 
-__all__ = ["Reproduction", "refuse_what_is_for_the_model", "replay_on_release", "subject_model"]
+__all__ = ["Reproduction", "refuse_what_is_for_the_model", "replay_on_release", "subject_model", "unaskable"]
 
 
 def subject_model(configuration: Configuration, release: Release | None = None) -> SubjectModel:
@@ -70,6 +71,21 @@ class Reproduction:
         return "reproduced" if self.replay.violated_again else "not reproduced"
 
 
+def _asked(recorded: Recorded, options: Mapping[str, Any]) -> tuple[Setup, Configuration]:
+    """What a trace asks of a release."""
+    setup = setup_from_plain(recorded.meta.get("setup"), recorded.where)
+    if recorded.meta.get("policy") == "priority":
+        setup = setup._replace(by_priority=1)
+    return setup, recorded_configuration(recorded, setup, options)
+
+
+def unaskable(recorded: Recorded, options: Mapping[str, Any]) -> str:
+    """Why a trace cannot be asked of any real scheduler; "": nothing that shows before one is loaded. Raises what is
+    wrong with the trace or the options."""
+    relaxed = _asked(recorded, options)[1].world().relaxed
+    return f"it relaxes {', '.join(sorted(relaxed))}, which a real scheduler does not" if relaxed else ""
+
+
 def replay_on_release(
     source: Path | str | Recorded, release: Release | None = None, options: Mapping[str, Any] | None = None
 ) -> Reproduction:
@@ -77,13 +93,10 @@ def replay_on_release(
     `replay`."""
     release = release or installed_release()
     recorded = source if isinstance(source, Recorded) else read_trace(source)
-    setup = setup_from_plain(recorded.meta.get("setup"), recorded.where)
-    if recorded.meta.get("policy") == "priority":
-        setup = setup._replace(by_priority=1)
-    configuration = recorded_configuration(recorded, setup, options or {})
+    setup, configuration = _asked(recorded, options or {})
     world = configuration.world()
-    if world.relaxed:
-        reason = f"it relaxes {', '.join(sorted(world.relaxed))}, which a real scheduler does not"
+    reason = unaskable(recorded, options or {})
+    if reason:
         return Reproduction(release=release.version, recorded=recorded, replay=None, reason=reason)
     subject, scope = GuardedSubject(release, world.closed), configuration.scope()
     model: SubjectModel | PairModel = SubjectModel(
