@@ -201,6 +201,19 @@ def test_modes_conform(pair, release, mode):
     assert record.fired["reset_prefix_cache"] >= 20
 
 
+@pytest.mark.parametrize("mode", ["synchronous", "diffusion"])
+def test_sessions_conform_in_a_mode_of_their_own(pair, release, mode):
+    if release.version not in ("0.32.0", "0.33.0"):
+        pytest.skip("before 0.31 a session that stops while preempted is kept otherwise")
+    if (mode, release.version) == ("diffusion", "0.33.0"):
+        pytest.skip("finding 15: there the engine ends")
+    numbers = {**NUMBERS, "requests": (2, 2), "drafts": (0, 3), "outputs": (1, 1), "turns": (3, 3)}
+    configuration = Configuration(profile=release.profile, policy="priority", numbers=numbers, **{mode: True})
+    record = conform(pair(configuration), STEPS, seed=5)
+    assert record.differs == (), [str(step.action) for step in record.trace.steps]
+    assert record.fired["continue_session"] >= LEAST // 20
+
+
 PLANTED = ("filter_readded", "isolate_stale", "last_occurrence", "drop_at_failed_admission", "cut_look_ahead")
 
 
