@@ -19,7 +19,7 @@ _GATHER, _PROGRESS, _KEPT, _SOUND = "GATHER-AFTER-FREE", "PROGRESS", "PLACEHOLDE
 _ASSERTED = {"tolerate_look_ahead": 0}
 _BY_COUNT = {"isolate_stale": 0, "discard_counts": 1}
 _CHUNK_END = one_request((1, 2), prompt=2, look_ahead=1)
-_ADJACENT = one_request((0, 1), (1, 3), prompt=3, slots=2, look_ahead=1)
+_ADJACENT = one_request((0, 1), (1, 2), prompt=2, look_ahead=1)
 
 _FAULTS = (
     Fault(
@@ -129,7 +129,7 @@ _FAULTS = (
         phrase="with a gap of one token, the free condition waits for a position that the cut before the next item "
         "forbids",
         breaks=_PROGRESS,
-        scope=one_request((0, 1), (2, 4), prompt=4, slots=2, look_ahead=1),
+        scope=one_request((0, 1), (2, 3), prompt=3, look_ahead=1),
         actions=1,
         mended="0.33.0",
         guard="confirmed-lookahead",

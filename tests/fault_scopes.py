@@ -21,10 +21,12 @@ _NUMBERS = (
 
 
 def lowered(setup: Setup) -> Iterator[Setup]:
-    """Every sensible setup with one number one less, one request, item, turn or rare route less."""
+    """Every sensible setup with one number one less, one request, item, turn or rare route less; and with a slot less
+    besides, where that makes it sensible or still is."""
     for each in _lowered(setup):
-        if _fits(each):
-            yield each
+        for fewer in (each, each._replace(slots=each.slots - 1)):
+            if fewer.slots > 0 and _fits(fewer):
+                yield fewer
 
 
 def _lowered(setup: Setup) -> Iterator[Setup]:
