@@ -14,12 +14,12 @@ from typing import Any
 from outlives.model.contract import Refusal
 from outlives.model.lifetime import GUARDS, WEAKEST
 from outlives.model.profiles import PROFILES
-from outlives.model.scheduler import SchedulerModel, initial_state
-from outlives.model.setup import Item, RequestSetup, Setup, Turn
+from outlives.model.scheduler import SchedulerModel
 
 from .configuration import Configuration
+from .mutant_told import led
+from .mutant_told_runs import TOLD
 from .subject.conform import IDLE, RUN_LENGTH, Drawer, drawn
-from .subject.corners import Corner, corner
 
 __all__ = ["CONFIGURATIONS", "otherwise", "taken"]
 
@@ -80,80 +80,6 @@ def _configurations() -> Iterator[tuple[str, Configuration]]:
 CONFIGURATIONS: Mapping[str, Configuration] = dict(_configurations())
 """Every profile, guard and assumption."""
 
-_REPEATED = (Item(0, 1, "k0", 1), Item(1, 1, "k1", 1), Item(2, 1, "k0", 1))
-
-
-def _chunked(*requests: tuple[str, int, int]) -> Setup:
-    """Prompts of eight, computed by two at a time, with an item at 2: its key, the request's priority and outputs."""
-    asked = tuple(RequestSetup(8, outputs, (Item(2, 1, key, 1),), urgency) for key, urgency, outputs in requests)
-    return Setup(asked, slots=3, budget=6, encoder_budget=1, chunk_cap=2, depth=4, by_priority=1)
-
-
-_ALL_RUN = ("arrive(request=r0)", "arrive(request=r1)", "arrive(request=r2)", "resume(request=r0, kept=0)")
-_CORNERS: Mapping[str, tuple[Configuration, Corner]] = {
-    "a failed admission, references by key": (
-        Configuration(profile="0.20.0"),
-        corner(
-            Setup((RequestSetup(4, 2, _REPEATED),), slots=2, budget=8, depth=2),
-            "arrive(request=r0)", "schedule()", "accept()", "preempt(request=r0)", "accept()",
-            "schedule(short_at=r0, hit_r0=1)",
-        ),
-    ),
-    "two encodes left out": (
-        Configuration(relax=("A4",)),
-        corner(
-            Setup((RequestSetup(4, 1, (Item(0, 1, "k0", 1), Item(2, 1, "k1", 1))),), slots=2, budget=2, depth=4),
-            "arrive(request=r0)", "schedule(omit=k0)", "schedule(omit=k1)",
-        ),
-    ),
-    "a paused session and an old step that samples nothing": (
-        Configuration(profile="0.17.1"),
-        corner(
-            Setup((RequestSetup(4, 1, (), 0, (Turn(1, 2),)),), slots=1, budget=4, depth=4),
-            "arrive(request=r0)", "schedule()", "preempt(request=r0)", "schedule()", "accept()",
-            "accept()", "accept()", "continue_session(request=r0)", "schedule()",
-        ),
-    ),
-    "cross attention, read from before the start": (
-        Configuration(reader="any", encoder_decoder=True),
-        corner(
-            Setup((RequestSetup(1, 3, (Item(0, 1, "k0", 1),)),), slots=1, budget=4, depth=2, encoder_decoder=1),
-            "arrive(request=r0)", "schedule()", "schedule()", "accept()", "accept(back=1)",
-        ),
-    ),
-    "an item of a later turn that nobody encodes": (
-        Configuration(relax=("A4",)),
-        corner(
-            Setup((RequestSetup(1, 1, (), 0, (Turn(2, 2, (Item(0, 1, "k0", 1),)),)),), slots=1, budget=4, depth=2),
-            "arrive(request=r0)", "schedule()", "accept()", "continue_session(request=r0)", "schedule(omit=k0)",
-            "accept()",
-        ),
-    ),
-    "an item read from before the start": (
-        Configuration(reader="any", guard="optimistic-after-advance"),
-        corner(
-            Setup((RequestSetup(2, 4, (Item(0, 2, "k0", 2),)),), slots=2, budget=4, drafts=1, depth=3),
-            "arrive(request=r0)", "schedule()", "evict(count=1)", "schedule()", "accept()", "accept(back=2)",
-        ),
-    ),
-    "an encode handed over to who has no share yet": (
-        Configuration(),
-        corner(_chunked(("k0", 2, 2), ("k0", 0, 2), ("k2", 0, 2)), *_ALL_RUN, "schedule(short_at=r1)", "schedule()"),
-    ),
-    "an encode handed over to who has one": (
-        Configuration(),
-        corner(_chunked(("k0", 2, 2), ("k0", 0, 2), ("k0", 0, 2)), *_ALL_RUN, "schedule(short_at=r2)", "schedule()"),
-    ),
-    "a victim of 0.11.0 beside a rejection": (
-        Configuration(profile="0.11.0"),
-        corner(
-            Setup((RequestSetup(1, 6, (), 2), RequestSetup(1, 6, (), 1), RequestSetup(12, 1, ())),
-                  slots=1, budget=8, drafts=3, chunk_cap=2, depth=1, by_priority=1, synchronous=1),
-            *_ALL_RUN, "accept()", "schedule(short_at=r2)", "reject(accepted=0)", "schedule()", "accept()",
-        ),
-    ),
-}  # fmt: skip
-
 
 def taken() -> dict[str, int]:
     """What each walk shows, as a number that is the same for the same walk in this process."""
@@ -169,8 +95,8 @@ def _ways() -> Iterator[tuple[str, int]]:
     """Each walk, taken when it is asked for."""
     for name, configuration in CONFIGURATIONS.items():
         yield name, hash(tuple(_walk(configuration, name)))
-    for name, each in _CORNERS.items():
-        yield name, hash(tuple(_led(*each)))
+    for name, told in TOLD.items():
+        yield name, hash(tuple(led(told)))
 
 
 def _walk(configuration: Configuration, name: str) -> Iterator[Any]:
@@ -189,12 +115,3 @@ def _walk(configuration: Configuration, name: str) -> Iterator[Any]:
                 idle += 1
             else:
                 state, taken, idle = after, taken + 1, 0
-
-
-def _led(configuration: Configuration, run: Corner) -> Iterator[Any]:
-    model = SchedulerModel(configuration.world(), configuration.scope())
-    state = initial_state(run.setup)
-    for action in run.actions:
-        after = model.next_state(state, action)
-        yield after
-        state = state if isinstance(after, Refusal) else after

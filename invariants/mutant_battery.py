@@ -28,6 +28,8 @@ from outlives.model.state import State
 from .configuration import Configuration
 from .explore import Bounds, explore
 from .mutant_alike import otherwise, taken
+from .mutant_told import ended_otherwise
+from .mutant_told_runs import TOLD
 from .mutants import Mutant, planted
 from .price import PRICED, Price, price
 from .proof.life import Arithmetic, Assumed, Terms
@@ -311,6 +313,15 @@ def _machine(_expected: Baseline) -> str:
     return ""
 
 
+def _told(_expected: Baseline) -> str:
+    for name, told in TOLD.items():
+        with _at_most(_SECONDS):
+            wrong = next(ended_otherwise(told), "")
+        if wrong:
+            return f"{wrong}: {name}"
+    return ""
+
+
 OTHERWISE = "otherwise"
 STAGES: dict[str, Callable[[Baseline], str]] = {
     "exhaustive": _exhaustive,
@@ -322,6 +333,7 @@ STAGES: dict[str, Callable[[Baseline], str]] = {
     "recorded": _recorded,
     "proof": _proof,
     "machine": _machine,
+    "told": _told,
     OTHERWISE: _alike,
 }
 """In the order in which they are asked. The proof runs the functions of `lifetime` alone, and is asked about these. The

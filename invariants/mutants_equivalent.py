@@ -112,6 +112,10 @@ EQUIVALENT: Mapping[str, str] = MappingProxyType(
         "limit = limit_of(state.setup, request, number); if world.guard.site == 'at-output':": (
             "The guard changes references alone, not where the turn ends."
         ),
+        "output._process_part: limit = limit_of(state.setup, request, number); if discarded: -> "
+        "if discarded:; limit = limit_of(state.setup, request, number)": (
+            "Where the turn ends is a matter of the prompt and its outputs, not of frames or counters."
+        ),
         "output._process_part: if world.guard.site == 'after-delivery':; if part.sampled == 1 and (not discarded): -> "
         "if part.sampled == 1 and (not discarded):; if world.guard.site == 'after-delivery':": (
             "The two differ where tokens are cut off, and there the request or its turn ends at once: all references "
