@@ -232,7 +232,9 @@ def _parser() -> _Parser:
     faults.add_argument("--settings", metavar="NAME", default="ci", help="of the machine: quick, ci (default), nightly")
     faults.add_argument("--seeds", type=int, default=1, metavar="N", help="run the machine with N seeds (default 1)")
     faults.add_argument(
-        "--mutants", action="store_true", help="instead, mutants of the model's own rules (a campaign: an hour)"
+        "--mutants",
+        action="store_true",
+        help="instead, mutants of the model's own rules (a campaign: an hour and a half)",
     )
     faults.add_argument("--every", type=int, default=1, metavar="N", help="of the mutants, every Nth (default: all)")
     faults.add_argument("--mutant", action="append", metavar="KEY", help="only this mutant; repeatable")

@@ -6,20 +6,25 @@ add up to, is in `faults_run`.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from outlives.model.errors import BadModel
-from outlives.model.profiles import RELEASED_RULES
 from outlives.model.scheduler import SchedulerModel, initial_state
 from outlives.model.state import State
-from outlives.model.world import Rules, World
 
-from .agreement import GATHER, broken_by_itself, judged_by_others
+from .agreement import broken_by_itself, judged_by_others
 from .configuration import Configuration
 from .explore import Bounds, explore
+from .interrupt import was_pressed
+from .jobs import user_files
 from .scope_choice import chosen_scopes
+from .userfile import place_in_file
 from .verdict import Trace, Verdict
-from .workers import Tell
+from .workers import Tell, ended_by
+
+if TYPE_CHECKING:
+    from .proof.life import Terms
 
 __all__ = ["ENGINES", "Answer", "Question", "ask", "beyond_proof"]
 
@@ -43,6 +48,8 @@ class Question:
     settings: str = "ci"
     """Of the machine."""
     seed: int = 0
+    negative: bool = False
+    """It must not be reported under A1 to A4."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,7 @@ class Answer:
     """Of its process's time, so that a busy machine does not count."""
     seed: int = 0
     property: str = ""
-    """What is violated."""
+    """What is violated; of the proof, the first obligation that fails."""
     actions: int = 0
     """Of the trace: the shortest one there is in the scope (exhaustive), or as it was found, not shrunk (machine).
     0: there is none."""
@@ -65,32 +72,46 @@ class Answer:
     complete: bool = True
     """False: a bound stopped it."""
     note: str = ""
+    broken: str = ""
+    """What rules did that no rule may: then nothing was found out."""
     trace: Trace | None = None
 
 
-def beyond_proof(world: World, breaks: str | None) -> str:
+def beyond_proof(configuration: Configuration) -> str:
     """Why the proof says nothing of this fault; empty where it does."""
-    if breaks not in (GATHER, None):
-        return f"it is about {GATHER}"
-    broken = broken_by_itself(world)
+    broken = broken_by_itself(configuration.world())
     if broken:
         return broken
-    from .proof.life import Arithmetic
+    return "" if _terms(configuration) != _terms(replace(configuration, fault=None)) else "it runs nothing of it"
 
-    own = {
-        each.name for each in fields(Rules) if getattr(world.rules, each.name) is not getattr(RELEASED_RULES, each.name)
-    }
-    beyond = sorted(own - {*Arithmetic._fields, "guard"})
-    return f"it does not run the rule {beyond[0]}" if beyond else ""
+
+def _terms(configuration: Configuration) -> "Terms":
+    """What is proved of `repaired`: the widest assumptions, with readers from confirmed on and items anywhere."""
+    from .proof.life import Arithmetic, Assumed, Terms
+
+    world = configuration.world()
+    return Terms(
+        guard=world.guard_in_force,
+        arithmetic=Arithmetic.of(world.rules),
+        assumed=Assumed(reader="any", anywhere=True).behaving(world.switches),
+    )
 
 
 def ask(question: Question, tell: Tell) -> Answer:
-    """Put it; rules that raise, or return what no rule may, are found as well."""
+    """Put it. Rules that raise, return what no rule may, or end the process are neither found nor survivors."""
     began = time.process_time()
+    files = user_files(question.configuration)
     try:
         answer = _ASK[question.engine](question)
     except BadModel as error:
-        answer = _answer(question, found=True, note=str(error))
+        place = next(filter(None, (place_in_file(error, where) for where in files)), "")
+        answer = _answer(question, found=False, broken=f"{place}: {error}" if place else str(error))
+    except Exception:
+        raise
+    except BaseException as error:
+        if was_pressed() or not files:
+            raise
+        answer = _answer(question, found=False, broken=str(ended_by(error, files)))
     tell(1)
     return replace(answer, seconds=time.process_time() - began)
 
@@ -152,15 +173,37 @@ def _machine(question: Question) -> Answer:
 
 
 def _proof(question: Question) -> Answer:
+    return _negative_proof(question) if question.negative else _fault_proof(question)
+
+
+def _fault_proof(question: Question) -> Answer:
+    """Whether what is proved without the fault is proved with it. An obligation that fails shows a state from which a
+    step leads out of the invariant; no run of the model need lead there."""
+    from .proof.executor import NotSymbolic
+    from .proof.theorem import prove
+
+    try:
+        report = prove(_terms(question.configuration), until_failure=True)
+    except NotSymbolic as error:
+        return _answer(question, found=False, looked="not symbolic", complete=False, note=str(error))
+    failed = next((each for each in report.failed if each.verdict is Verdict.VIOLATED), None)
+    if failed is not None:
+        return _answer(question, found=True, property=failed.name, looked=failed.name)
+    return _answer(question, found=False, looked=str(report.verdict), complete=report.verdict is Verdict.PROVED)
+
+
+def _negative_proof(question: Question) -> Answer:
+    """Whether it is safe under the run's own assumptions."""
     from .proof_row import proof_row
 
     row = proof_row(question.configuration, question.configuration.world())
     return _answer(
         question,
-        found=row.verdict is not Verdict.PROVED,
+        found=row.verdict is Verdict.VIOLATED,
         property=row.property,
         actions=0 if row.trace is None else len(row.trace.actions),
         looked=str(row.verdict),
+        complete=row.verdict is not Verdict.UNKNOWN,
         note=row.note,
         trace=row.trace,
     )

@@ -4,7 +4,7 @@ Belongs here: which faults are asked about, the tables, and the exit status. How
 """
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,8 @@ class _Subject:
 def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
     """The command, from its options to its exit status."""
     if options.list:
+        if options.faults or options.engine or options.mutants or options.mutant or options.seeds != 1:
+            raise Contradiction("--list runs nothing; drop --fault, --engine, --seeds, --mutants and --mutant.")
         return list_faults(reporter)
     if options.mutants or options.mutant:
         return _mutants_of(options, reporter)
@@ -97,8 +99,10 @@ def faults_of(options: argparse.Namespace, reporter: Reporter) -> int:
 def _mutants_of(options: argparse.Namespace, reporter: Reporter) -> int:
     from .mutants_run import chosen_mutants, run_mutants
 
-    if options.faults or options.engine or options.seeds != 1:
-        raise Contradiction("--mutants are put to a battery of their own; drop --fault, --engine and --seeds.")
+    if options.faults or options.engine or options.seeds != 1 or options.settings != "ci":
+        raise Contradiction(
+            "--mutants are put to a battery of their own; drop --fault, --engine, --settings and --seeds."
+        )
     if not 1 <= options.every <= _MOST_SEEDS:
         raise OutOfRange("--every", options.every, 1, _MOST_SEEDS)
     return run_mutants(chosen_mutants(options.mutant or (), options.every), workers_of(options.workers), reporter)
@@ -132,7 +136,7 @@ def _questions(run: FaultsRun, subject: _Subject) -> Iterable[Question]:
     breaks = None if subject.fault is None else subject.fault.breaks
     scope = None if subject.fault is None else subject.fault.scope
     for engine in run.engines:
-        if engine == "proof" and beyond_proof(subject.configuration.world(), breaks):
+        if engine == "proof" and beyond_proof(subject.configuration):
             continue
         for seed in range(run.seed, run.seed + (run.seeds if engine == "machine" else 1)):
             yield Question(
@@ -143,6 +147,7 @@ def _questions(run: FaultsRun, subject: _Subject) -> Iterable[Question]:
                 states=begins(scope),
                 settings=run.settings,
                 seed=seed,
+                negative=subject.negative,
             )
 
 
@@ -157,11 +162,15 @@ def _job(question: Question) -> Job:
 
 def _write(run: FaultsRun, subjects: Sequence[_Subject]) -> None:
     """The shortest trace of each fault, or of a negative that was reported."""
+    named: dict[str, int] = {}
     for subject in subjects:
         traces = [each.trace for each in run.answers if each.name == subject.name and each.trace is not None]
         if traces:
             shortest = min(traces, key=lambda trace: len(trace.actions))
-            write_trace(shortest, subject.configuration, run.folder / f"{subject.short}-{shortest.property}")
+            file = f"{subject.short}-{shortest.property}"
+            named[file] = named.get(file, 0) + 1  # two files may have a fault of one name
+            path = run.folder / (file if named[file] == 1 else f"{file}-{named[file]}")
+            write_trace(shortest, subject.configuration, path)
 
 
 # --- what it adds up to -----------------------------------------------------------------------------------------------
@@ -175,10 +184,13 @@ def _report(run: FaultsRun, subjects: Sequence[_Subject], reporter: Reporter) ->
     if negatives:
         reporter.table(_table("negatives", "Negatives: what no engine may report under A1 to A4", negatives, run))
     for each in run.answers:
-        if each.note and each.engine != "proof":
+        if each.note and not (each.engine == "proof" and each.complete):
             reporter.say(f"{each.name}, {each.engine}: {each.note}")
+    broken = {each.name: each.broken for each in run.answers if each.broken}
+    found = [each for each in faults if _found(run, each.name) and each.name not in broken]
     answered = {each.name for each in run.answers}
-    survivors = [each.name for each in faults if each.name in answered and not _found(run, each.name)]
+    survivors = [each for each in faults if each.name in answered and each not in found and each.name not in broken]
+    unasked = [each.name for each in subjects if not any(_of(run, each.name, engine) for engine in run.engines)]
     reported = [each.name for each in negatives if _found(run, each.name)]
     reporter.data("fault-answers", {"answers": [_plain(each) for each in run.answers]})
     for line in run.lost:
@@ -187,23 +199,56 @@ def _report(run: FaultsRun, subjects: Sequence[_Subject], reporter: Reporter) ->
         reporter.say(f"Interrupted: {len(run.answers)} answers were there by then.")
         return 130
     if faults:
-        reporter.say(f"{len(faults) - len(survivors)} of {len(faults)} faults are found by at least one engine.")
+        reporter.say(f"{len(found)} of {len(faults)} faults are found by at least one engine.")
         for engine in run.engines:
             if any(_of(run, each.name, engine) for each in faults):
                 reporter.say(_score(run, faults, engine))
-    for name in survivors:
-        reporter.say(f"Survivor: no engine finds {name}.")
+    for subject in survivors:
+        stated = subject.fault is not None and subject.fault.scope is not None and "exhaustive" in run.engines
+        where = ", the exhaustive one in the scope that it states alone" if stated else ""
+        reporter.say(f"Survivor: no engine finds {subject.name}{where}.")
     for name in reported:
         reporter.say(f"Reported: {name}, which is no fault under A1 to A4: {fault_named(name).why_not}.")
+    misstated = [line for each in faults for line in _misstated(run, each)]
+    for line in misstated:
+        reporter.say(line)
+    if unasked and not run.lost:
+        reporter.say(f"The proof runs nothing of {', '.join(unasked)}: ask another engine as well.")
+    for name, what in broken.items():
+        reporter.say(f"Rules that do not work, so that nothing was found out about {name}: {what}")
     if not run.names:
         reporter.say(
             f"{len(NOT_COVERED)} rows of the list of public faults are not covered: outlives faults --list says what "
             "the model lacks for each."
         )
-    reporter.say(f"Traces are in {run.folder}; outlives replay runs them again.")
-    if survivors or reported:
+    if any(each.trace is not None for each in run.answers):
+        reporter.say(
+            f"Traces are in {run.folder}: outlives explain FILE shows one, outlives replay FILE runs it again."
+        )
+    return _status(run, wrong=bool(survivors or reported or misstated), broken=bool(broken), unasked=bool(unasked))
+
+
+def _status(run: FaultsRun, *, wrong: bool, broken: bool, unasked: bool) -> int:
+    if wrong:
         return 1
-    return 3 if run.lost else 0
+    if broken:
+        return 2
+    if run.lost:
+        return 3
+    return 4 if unasked else 0
+
+
+def _misstated(run: FaultsRun, subject: _Subject) -> Iterator[str]:
+    """What a fault says of itself, and is not so."""
+    fault = subject.fault
+    if fault is None or fault.scope is None or fault.actions == 0:
+        return
+    for each in _of(run, subject.name, "exhaustive"):
+        if each.found and each.actions != fault.actions:
+            yield (
+                f"Stated otherwise: {subject.name} says that it shows in {fault.actions} actions, and it does in "
+                f"{each.actions}."
+            )
 
 
 def _score(run: FaultsRun, faults: Sequence[_Subject], engine: str) -> str:
@@ -230,7 +275,7 @@ def _table(name: str, title: str, subjects: Sequence[_Subject], run: FaultsRun) 
     for subject in subjects:
         fault = subject.fault
         cells = [_cell(_of(run, subject.name, engine)) for engine in run.engines]
-        about = (_rows(fault), fault.breaks) if fault is not None else (_NOTHING, "any")
+        about = (_rows(fault), fault.breaks) if fault is not None else (_NOTHING, _violated(run, subject.name))
         rows.append((subject.short, *about, *cells))
     return DataTable(
         name=name,
@@ -238,10 +283,12 @@ def _table(name: str, title: str, subjects: Sequence[_Subject], run: FaultsRun) 
         columns=("fault", "row", "property", *run.engines),
         rows=tuple(rows),
         legend=(
-            "found: actions of the trace, how far the engine looked, seconds of its process",
+            "found: actions of the trace, seconds of its process; no: how far the engine looked",
             "the exhaustive engine visits the smallest scope that shows it, or every named one; the machine draws as "
             "in outlives check, and its trace is as it was found",
-            "-: not asked; the proof is of GATHER-AFTER-FREE, for schedulers that keep its assumptions",
+            "the proof: the first obligation that fails with it, with readers from confirmed on and items anywhere (of "
+            "a negative: the theorem under A1 to A4)",
+            "-: not asked: the proof runs nothing of it, or it breaks an assumption of the proof",
         ),
     )
 
@@ -253,15 +300,22 @@ def _cell(answers: Sequence[Answer]) -> str:
     seconds = f"{max(each.seconds for each in answers):.1f} s"
     if len(answers) == 1:
         (only,) = answers
+        if only.broken:
+            return f"broken rules ({seconds})"
         if not only.found:
             return f"no ({only.looked}{'' if only.complete else ', stopped'}, {seconds})"
-        actions = f"{only.actions}, " if only.actions else ""
-        return f"found ({actions}{only.looked or 'broken rules'}, {seconds})"
+        return f"found ({only.actions or only.property}, {seconds})"
     if not found:
         return f"no (0 of {len(answers)} seeds, up to {seconds})"
     least, most = min(each.actions for each in found), max(each.actions for each in found)
     span = str(least) if least == most else f"{least}..{most}"
     return f"found ({len(found)} of {len(answers)} seeds, {span}, up to {seconds})"
+
+
+def _violated(run: FaultsRun, name: str) -> str:
+    """Which properties were found violated, of rules that state none."""
+    found = dict.fromkeys(each.property for each in run.answers if each.name == name and each.engine != "proof")
+    return ", ".join(filter(None, found)) or "any"
 
 
 def _rows(fault: Fault) -> str:
@@ -280,6 +334,7 @@ def _plain(answer: Answer) -> dict[str, Any]:
         "complete": answer.complete,
         "seconds": round(answer.seconds, 2),
         "note": answer.note,
+        "broken": answer.broken,
     }
 
 

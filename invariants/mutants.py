@@ -15,13 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 from outlives.model import batch, book, gate, lifetime, output, worker
-from outlives.model.errors import UnknownName
+from outlives.model.errors import Contradiction
 
 __all__ = ["MODULES", "Mutant", "mutant_named", "mutants", "planted"]
 
@@ -90,12 +91,17 @@ def mutants(module: str) -> tuple[Mutant, ...]:
 
 
 def mutant_named(key: str) -> Mutant:
-    """The mutant of that key; raises `UnknownName` where there is none any more."""
+    """The mutant of that key; raises `Contradiction` where there is none any more."""
     module = key.partition(".")[0]
-    found = [each for each in mutants(module) if each.key == key] if module in MODULES else []
-    if not found:
-        raise UnknownName("mutant", key, [each.key for each in mutants(module)] if module in MODULES else MODULES)
-    return found[0]
+    made = {each.key: each for each in mutants(module)} if module in MODULES else {}
+    if key not in made:
+        near = get_close_matches(key, made, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise Contradiction(
+            f"there is no mutant {key[:80]!r}.{hint} Take one that outlives faults --mutants --json lists: its key is "
+            f"module.function: code -> code, the module one of {', '.join(MODULES)}."
+        )
+    return made[key]
 
 
 @contextmanager

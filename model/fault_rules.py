@@ -84,7 +84,7 @@ def deliver_as_live(c: Counters, tokens: int, stale: int, dropped: int, asynchro
 def receive_by_placeholders(c: Counters, count: int, isolate: int) -> tuple[Counters, int]:
     """An output is taken for stale where no placeholder is left, instead of by the stale share."""
     after, _ = lifetime.receive(c, count, isolate)
-    return after, int(c.placeholders == 0)
+    return after, 1 if c.placeholders == 0 else 0
 
 
 def end_turn_keeping_computed(c: Counters, settle: int) -> Counters:  # noqa: ARG001

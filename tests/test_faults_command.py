@@ -16,9 +16,32 @@ def nothing(rules):
 def broken(rules):
     return replace(rules, advance=lambda c, count: 3)
 number = 3
+from outlives.model import lifetime
+from outlives.model.fault import Fault, one_request
 from outlives.model.world import Rules
 class Empty(Rules):
     pass
+class Arity(Rules):
+    @staticmethod
+    def preempt(c):
+        return c
+class Leaves(Rules):
+    @staticmethod
+    def preempt(c, isolate):
+        raise SystemExit(3)
+class TurnKeeps(Rules):
+    @staticmethod
+    def end_turn(c, settle):
+        return lifetime.end_turn(c, settle)._replace(computed=c.computed)
+class Index(Rules):
+    @staticmethod
+    def preempt(c, isolate):
+        return lifetime.preempt(c, [isolate, isolate][c.placeholders > 0])
+def keep(c, isolate):
+    return lifetime.preempt(c, isolate)._replace(placeholders=min(1, c.placeholders))
+told = dict(name="keeps", phrase="one promise is kept", breaks="PLACEHOLDERS-KEPT", rules={"preempt": keep})
+misstated = Fault(scope=one_request(prompt=1, outputs=2, depth=2), actions=7, **told)
+unseen = Fault(scope=one_request(prompt=1, outputs=1, depth=1), actions=5, **told)
 """
 
 
@@ -91,13 +114,76 @@ def test_faults_of_ones_own_go_through_the_same_machinery(run: Run) -> None:
     assert subclass["actions"] > 0
 
 
-def test_rules_that_break_the_contract_are_found_as_well(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("broken", "the model's fair run raised "),
+        ("Arity", "Arity.preempt() takes 1 positional argument but 2 were given"),
+        ("Leaves", "mine.py, line 20: the run was ended by what a rule did there: SystemExit: 3."),
+    ],
+)
+def test_rules_that_do_not_work_are_not_found(run: Run, tmp_path: Path, name: str, what: str) -> None:
     (tmp_path / "mine.py").write_text(HARMLESS)
-    done = run("faults", *chosen("mine.py:broken"), "--engine", "exhaustive", "--json")
+    two = chosen("cut-stops-short", f"mine.py:{name}")
+    done = run("faults", *two, "--engine", "exhaustive", "--engine", "proof", "--workers", "1", "--json")
+    assert done.status == 2
+    answers = {(each["fault"], each["engine"]): each for each in done.object["fault-answers"]["answers"]}
+    assert answers["cut-stops-short", "exhaustive"]["found"], "the others' answers are there"
+    assert not answers[f"mine.py:{name}", "exhaustive"]["found"]
+    assert what in answers[f"mine.py:{name}", "exhaustive"]["broken"]
+    assert "1 of 2 faults are found by at least one engine." in done.object["notes"]
+    begin = f"Rules that do not work, so that nothing was found out about mine.py:{name}: "
+    assert any(line.startswith(begin) for line in done.object["notes"])
+
+
+def test_the_proof_alone_is_asked_only_of_what_it_runs(run: Run) -> None:
+    done = run("faults", *chosen("cut-stops-short"), "--engine", "proof", "--json")
+    assert done.status == 4
+    assert done.object["fault-answers"]["answers"] == []
+    assert "0 of 1 faults are found by at least one engine." in done.object["notes"]
+    assert "The proof runs nothing of cut-stops-short: ask another engine as well." in done.object["notes"]
+
+
+def test_the_proof_names_the_obligation_that_fails(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(HARMLESS)
+    three = chosen("plug-in-asks-placeholders", "mine.py:TurnKeeps", "free-waits-for-look-ahead", "mine.py:Index")
+    done = run("faults", *three, "--engine", "proof", "--workers", "1", "--json")
+    answers = {each["fault"]: each for each in done.object["fault-answers"]["answers"]}
+    found = {name: each["property"] for name, each in answers.items() if each["found"]}
+    assert found == {
+        "plug-in-asks-placeholders": "UPKEEP / stale-output",
+        "mine.py:TurnKeeps": "KNOWN-AHEAD / turn-end",
+    }
+    assert answers["free-waits-for-look-ahead"]["looked"] == "proved"
+    assert answers["mine.py:Index"]["looked"] == "not symbolic"
+    assert not answers["mine.py:Index"]["complete"]
+    assert done.status == 1, "survivors"
+
+
+def test_what_a_fault_says_of_itself_is_checked(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(HARMLESS)
+    done = run("faults", *chosen("mine.py:misstated"), "--engine", "exhaustive", "--json")
+    assert done.status == 1
+    said = "Stated otherwise: mine.py:misstated says that it shows in 7 actions, and it does in 5."
+    assert said in done.object["notes"]
+    done = run("faults", *chosen("mine.py:unseen"), "--engine", "exhaustive", "--json")
+    assert done.status == 1
+    said = "Survivor: no engine finds mine.py:unseen, the exhaustive one in the scope that it states alone."
+    assert said in done.object["notes"]
+
+
+def test_two_files_may_have_a_fault_of_one_name(run: Run, tmp_path: Path) -> None:
+    text = OWN.read_text()
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "own.py").write_text(text)
+    done = run("faults", *chosen("a/own.py:SlowReset", "b/own.py:SlowReset"), "--engine", "exhaustive")
     assert done.status == 0
-    (answer,) = done.object["fault-answers"]["answers"]
-    assert answer["found"]
-    assert answer["note"]
+    names = sorted(path.name for path in tmp_path.rglob("*.itf.json"))
+    assert len(names) == 2
+    assert [name.startswith("SlowReset-") for name in names] == [True, True]
+    assert sum("-2." in name for name in names) == 1
+    assert "SlowReset   -     COUNTERS-SOUND" in done.out, "what is violated, where none is stated"
 
 
 @pytest.mark.parametrize(
@@ -108,6 +194,8 @@ def test_rules_that_break_the_contract_are_found_as_well(run: Run, tmp_path: Pat
         (("--fault", "mine.py:Empty"), "replaces no rule"),
         (("--engine", "prof"), "proof"),
         (("--seeds", "0"), "--seeds"),
+        (("--list", "--seeds", "2"), "--list runs nothing; drop --fault, --engine, --seeds"),
+        (("--mutants", "--settings", "quick"), "drop --fault, --engine, --settings and --seeds"),
         (("--every", "2"), "--every chooses among the mutants; add --mutants"),
         (("--settings", "fast"), "quick"),
     ],
