@@ -184,7 +184,7 @@ def scheduler_properties(world: World) -> tuple[Property[State], ...]:
             holds=all_finished,
             explain=lambda _before, _action, end: why_stuck(world, end),
             situation=someone_unfinished,
-            situation_phrase="a request was unfinished",
+            situation_phrase="a run was left alone while a request was unfinished",
             kind="progress",
         ),
     )

@@ -183,7 +183,7 @@ def test_a_green_run_has_no_trace_to_write(tmp_path: Path, capsys: pytest.Captur
     assert outlives("check", "--scenario", "gap-one", "--engine", "exhaustive", "--format", "itf") == 0
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert "nothing is violated, so there is no trace to write as itf" in captured.err
+    assert "this report shows no violation, so there is no trace to write as itf" in captured.err
 
 
 # --- a real scheduler's ---------------------------------------------------------------------------------------------
