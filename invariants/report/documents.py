@@ -109,7 +109,8 @@ class DocumentReporter:
         if self._failed and not run.violations:
             return status
         if self._name in OF_ONE_TRACE and not run.violations:
-            self._err.write(f"outlives: this report shows no violation, so there is no trace to write as {self._name}.\n")
+            why = "this report shows no violation, so there is no trace"
+            self._err.write(f"outlives: {why} to write as {self._name}.\n")
             return status
         self._out.write(write_report(run, self._name))
         self._out.flush()
