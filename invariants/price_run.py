@@ -58,7 +58,7 @@ def price_table(guards: Sequence[str], prices: Sequence[Sequence[Price]]) -> Dat
             *scopes,
             "a slot-step: one slot that one pass could not use; runs to the end without preemption, abort, stop token "
             "or prefix hit, drafts and their acceptance free; early: in some state it lets go what the baseline keeps",
-            "what a guard costs says nothing of its safety: one that is UNSAFE after a preemption alone looks safe here",
+            "a price says nothing of safety: a guard that is UNSAFE after a preemption alone looks safe here",
         ),
     )
 
