@@ -16,6 +16,7 @@ from outlives.model.faults import FAULTS, NEGATIVES, Fault, fault_named
 from .command_options import out_folder
 from .configuration import Configuration
 from .fault_jobs import ENGINES, Answer, Question, ask, begins, beyond_proof
+from .faults_list import NOTHING, list_faults, rows_of
 from .folder import make_folder
 from .jobs import user_files
 from .machine_settings import machine_profile
@@ -24,9 +25,8 @@ from .report.content import DataTable
 from .trace_file import write_trace
 from .workers import Job, ordered, workers_of
 
-__all__ = ["FaultsRun", "faults_of", "list_faults", "run_faults"]
+__all__ = ["FaultsRun", "faults_of", "run_faults"]
 
-_NOTHING = "-"
 _MOST_SEEDS = 1_000
 
 
@@ -275,7 +275,7 @@ def _table(name: str, title: str, subjects: Sequence[_Subject], run: FaultsRun) 
     for subject in subjects:
         fault = subject.fault
         cells = [_cell(_of(run, subject.name, engine)) for engine in run.engines]
-        about = (_rows(fault), fault.breaks) if fault is not None else (_NOTHING, _violated(run, subject.name))
+        about = (rows_of(fault), fault.breaks) if fault is not None else (NOTHING, _violated(run, subject.name))
         rows.append((subject.short, *about, *cells))
     return DataTable(
         name=name,
@@ -295,7 +295,7 @@ def _table(name: str, title: str, subjects: Sequence[_Subject], run: FaultsRun) 
 
 def _cell(answers: Sequence[Answer]) -> str:
     if not answers:
-        return _NOTHING
+        return NOTHING
     found = [each for each in answers if each.found]
     seconds = f"{max(each.seconds for each in answers):.1f} s"
     if len(answers) == 1:
@@ -318,10 +318,6 @@ def _violated(run: FaultsRun, name: str) -> str:
     return ", ".join(filter(None, found)) or "any"
 
 
-def _rows(fault: Fault) -> str:
-    return ", ".join(str(row) for row in fault.rows) or _NOTHING
-
-
 def _plain(answer: Answer) -> dict[str, Any]:
     return {
         "fault": answer.name,
@@ -336,61 +332,3 @@ def _plain(answer: Answer) -> dict[str, Any]:
         "note": answer.note,
         "broken": answer.broken,
     }
-
-
-# --- the list ---------------------------------------------------------------------------------------------------------
-
-
-def list_faults(reporter: Reporter) -> int:
-    """The catalogue, its negatives and the rows that it does not cover, as tables."""
-    reporter.table(
-        DataTable(
-            name="catalogue",
-            title="Faults: what schedulers really had wrong",
-            columns=("fault", "row", "mechanism", "breaks", "source", "mended", "smallest scope"),
-            rows=tuple(
-                (each.name, _rows(each), each.phrase, each.breaks, each.source, each.mended, _scope(each))
-                for each in FAULTS.values()
-            ),
-        )
-    )
-    reporter.table(
-        DataTable(
-            name="negatives",
-            title="Negatives: mended as faults, and not reachable under A1 to A4",
-            columns=("change", "row", "mechanism", "source", "mended", "why it is no fault"),
-            rows=tuple(
-                (each.name, _rows(each), each.phrase, each.source, each.mended, each.why_not)
-                for each in NEGATIVES.values()
-            ),
-        )
-    )
-    reporter.table(
-        DataTable(
-            name="not-covered",
-            title="Rows of the list of public faults that are not covered",
-            columns=("row", "source", "about", "what the model lacks"),
-            rows=tuple((str(row), each.source, each.about, each.lacks) for row, each in NOT_COVERED.items()),
-        )
-    )
-    return reporter.finish(0)
-
-
-def _scope(fault: Fault) -> str:
-    """The setup of the fault in words: requests, items, and the numbers that are not the least."""
-    if fault.scope is None:
-        return _NOTHING
-    setup = fault.scope
-    asked = []
-    for request in setup.requests:
-        items = ", ".join(f"[{item.start},{item.end})" for item in request.items)
-        asked.append(f"prompt {request.prompt}{f', items {items}' if items else ''}, outputs {request.outputs}")
-        asked += [f"then prompt {turn.prompt}, outputs {turn.outputs}" for turn in request.turns]
-    numbers = [f"{name.replace('_', '-')} {value}" for name, value in _numbers(setup)]
-    return f"{'; '.join(asked)}; {', '.join(numbers)}; {fault.actions} actions"
-
-
-def _numbers(setup: Any) -> Iterable[tuple[str, int]]:
-    for name, value in setup._asdict().items():
-        if isinstance(value, int) and value != 0:
-            yield name, value

@@ -115,7 +115,7 @@ def _evidence(
         if raising:
             reporter.say(
                 f"TOTAL fails at {', '.join(raising)}: a rule of this scheduler raises an error for some numbers. "
-                "`outlives check` shows it with its file and line."
+                "`outlives check` shows where."
             )
         _reached(world, report, reporter)
         verdicts = [_counterexample(folder, configuration, terms, reporter)]

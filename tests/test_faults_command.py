@@ -213,5 +213,6 @@ def test_what_cannot_be_asked_is_said_before_any_work(
 def test_the_list_has_every_fault_and_every_row(run: Run) -> None:
     tables = run("faults", "--list", "--json").object["tables"]
     assert [row["fault"] for row in tables["catalogue"]["rows"]] == list(FAULTS)
+    assert [row["breaks"] for row in tables["scopes"]["rows"]] == [fault.breaks for fault in FAULTS.values()]
     assert [row["change"] for row in tables["negatives"]["rows"]] == list(NEGATIVES)
     assert [row["row"] for row in tables["not-covered"]["rows"]] == [str(row) for row in NOT_COVERED]
