@@ -212,6 +212,9 @@ def _parser() -> _Parser:
     table.add_argument(
         "--price", action="store_true", help="instead: what each guard costs, in slots and in cache that a prompt needs"
     )
+    table.add_argument(
+        "--solvers", metavar="NAMES", help="who decides each obligation: z3 (default), or z3,cvc5: both, and compared"
+    )
     _run_options(table, seed=False)
     _workers_option(table)
 

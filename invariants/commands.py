@@ -246,17 +246,19 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
 
     from .folder import make_folder
     from .proof.cells import ROWS
+    from .proof.solvers import solvers_named
     from .table_run import judge_table
 
     guards = [guard_named(name).name for name in dict.fromkeys(options.guard)] if options.guard else list(ROWS)
     workers = workers_of(options.workers)
+    solvers = solvers_named(options.solvers or "z3")
     if options.price:
         from .price_run import show_prices
 
         named = guards if options.guard else [*GUARDS, *WEAKEST]
-        return show_prices(named, reporter)
+        return show_prices(named, reporter, solvers)
     folder = make_folder(out_folder(options), "table")
-    return judge_table(guards, folder, reporter, workers)
+    return judge_table(guards, folder, reporter, workers, solvers)
 
 
 def _faults(options: argparse.Namespace, reporter: Reporter) -> int:

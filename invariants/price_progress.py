@@ -17,7 +17,7 @@ guard that is asked before the advance the formula does not speak: whether it is
 depends on the budget.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -28,10 +28,12 @@ from outlives.model.world import World
 
 from .explore import Bounds, breadth_first
 from .proof.executor import execute, symbol, term_of
-from .proof.solvers import solve
+from .proof.solvers import fresh_context
+from .proof.weakest import Fact, decided
 from .table_stuck import BegunIn
 
-__all__ = ["CUTS", "GRID", "Point", "confirmed_by_search", "is_spoken_of", "least_gap_factor", "progresses", "setup_of"]
+__all__ = ["CUTS", "GRID", "Point", "confirmed_by_search", "factor_and_facts", "is_spoken_of", "least_gap_factor"]
+__all__ += ["progresses", "setup_of"]
 
 CUTS: Final = (0, 1)
 """The chunk is cut at the second item's start (`repaired`, 0.33.0), or a look-ahead before it."""
@@ -65,16 +67,21 @@ GRID: Final = tuple(
 def least_gap_factor(guard: Guard, cut: int) -> int | None:
     """The number f of the formula: stuck exactly if gap < f * look-ahead, where there is room for one item. Found and
     proved by the solver for all numbers; None: stuck with every gap."""
+    return factor_and_facts(guard, cut)[0]
+
+
+def factor_and_facts(guard: Guard, cut: int, solvers: Sequence[str] = ("z3",)) -> tuple[int | None, tuple[Fact, ...]]:
+    """The same, by each of the solvers, with what was asked of them: of one number after the other, whether it is f."""
+    facts = []
     for factor in range(_MOST_FACTOR + 1):
-        if _is_the_factor(guard, cut, factor):
-            return factor
-    return None
+        facts.append(_is_the_factor(guard, cut, factor, solvers))
+        if facts[-1].proved:
+            return factor, tuple(facts)
+    return None, tuple(facts)
 
 
-def _is_the_factor(guard: Guard, cut: int, factor: int) -> bool:
-    import z3
-
-    context = z3.Context()
+def _is_the_factor(guard: Guard, cut: int, factor: int, solvers: Sequence[str]) -> Fact:
+    context = fresh_context()
     end, gap, ahead, known = (symbol(name, context) for name in ("end", "gap", "look_ahead", "known"))
 
     def otherwise() -> bool:
@@ -85,7 +92,9 @@ def _is_the_factor(guard: Guard, cut: int, factor: int) -> bool:
             return bool(gap < factor * ahead)
         return bool(gap >= factor * ahead)
 
-    return solve([term_of(execute(otherwise, context=context).merge(), context)]).answer == "unsat"
+    negated = [term_of(execute(otherwise, context=context).merge(), context)]
+    name = f"{guard.name}, cut {cut}, gap >= {factor}L"
+    return decided(name, "the prompt is computed to its end exactly then", negated, solvers)
 
 
 def progresses(guard: Guard, cut: int, point: Point) -> bool:

@@ -9,16 +9,20 @@ from collections.abc import Sequence
 from outlives.model.lifetime import Guard, guard_named
 
 from .price import PRICED, Price, price
-from .price_progress import CUTS, confirmed_by_search, is_spoken_of, least_gap_factor
+from .price_progress import CUTS, confirmed_by_search, factor_and_facts, is_spoken_of
+from .proof.solvers import Tally
+from .proof.weakest import Fact
 from .report import DataTable, Reporter
 from .report.content import setup_words
+from .report.tables import tally_words
 from .verdict import Verdict, exit_status
 
 __all__ = ["price_table", "progress_table", "show_prices"]
 
 
-def show_prices(guards: Sequence[str], reporter: Reporter) -> int:
-    """Both tables; returns the exit status: 5 where a search contradicts the formula."""
+def show_prices(guards: Sequence[str], reporter: Reporter, solvers: Sequence[str] = ("z3",)) -> int:
+    """Both tables; returns the exit status: 5 where a search contradicts the formula, or solvers each other. Each of
+    the solvers decides the formula."""
     with reporter.progress(2 * len(guards), "price") as advance:
         prices = []
         for number, name in enumerate(guards, start=1):
@@ -27,9 +31,10 @@ def show_prices(guards: Sequence[str], reporter: Reporter) -> int:
         reporter.table(price_table(guards, prices))
         factors: list[tuple[int | str | None, ...]] = []
         points, contradicted = 0, []
+        facts: list[Fact] = []
         for number, name in enumerate(guards, start=1):
             guard = guard_named(name)
-            factors.append(tuple(_factor(guard, cut) for cut in CUTS))
+            factors.append(tuple(_factor(guard, cut, solvers, facts) for cut in CUTS))
             for cut in CUTS:
                 for point, said, seen in confirmed_by_search(guard, cut):
                     points += 1
@@ -39,6 +44,10 @@ def show_prices(guards: Sequence[str], reporter: Reporter) -> int:
     reporter.table(progress_table(guards, factors, points - len(contradicted), points))
     for each in contradicted:
         reporter.say(f"The explorer contradicts the formula: {each}.")
+    if len(solvers) > 1:
+        tally = Tally().plus(*(fact.tally for fact in facts))
+        reporter.say(f"Questions of the formula decided by {' and '.join(solvers)}: {tally_words(tally)}.")
+    contradicted += [fact.name for fact in facts if fact.answer == "contradicted"]
     return reporter.finish(exit_status([Verdict.DISAGREE if contradicted else Verdict.EXHAUSTED]))
 
 
@@ -87,8 +96,13 @@ def progress_table(
     )
 
 
-def _factor(guard: Guard, cut: int) -> int | str | None:
-    return least_gap_factor(guard, cut) if is_spoken_of(guard) else "depends on the budget"
+def _factor(guard: Guard, cut: int, solvers: Sequence[str], facts: list[Fact]) -> int | str | None:
+    """What stands in the table; what was asked for it goes to the facts."""
+    if not is_spoken_of(guard):
+        return "depends on the budget"
+    factor, asked = factor_and_facts(guard, cut, solvers)
+    facts += asked
+    return factor
 
 
 def _condition(factor: int | str | None) -> str:

@@ -27,7 +27,7 @@ from .proof.life import Arithmetic, Terms
 from .proof.on_model import rerun
 from .proof.reach import reach
 from .proof.solvers import missing_solvers
-from .proof.theorem import ProofReport, prove
+from .proof.theorem import ProofReport, Relation, prove
 from .proof.weakest import threshold_facts
 from .properties import scheduler_properties
 from .report import EXIT_WORDS, DataTable, Reporter
@@ -56,9 +56,15 @@ def _prove_into(
 ) -> int:
     world = configuration.world()
     texts = None if options.smt2 is None else new_folder(Path(options.smt2), "--smt2")
+    relation = Relation(terms)
     with reporter.progress(None, "proof"):
         report = prove(
-            terms, text=texts is not None, seed=options.seed, solvers=options.solvers, seeds=options.seeds or 1
+            terms,
+            text=texts is not None,
+            seed=options.seed,
+            solvers=options.solvers,
+            seeds=options.seeds or 1,
+            relation=relation,
         )
     reporter.say(_claim(configuration, world))
     reporter.proof(report)
@@ -67,7 +73,7 @@ def _prove_into(
     if texts is not None:
         reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
     try:
-        status = _evidence(folder, configuration, terms, report, options, reporter)
+        status = _evidence(folder, configuration, relation, report, options, reporter)
         reporter.say(f"Exit status {status}: {EXIT_WORDS[status]}.")
         return reporter.finish(status)
     except KeyboardInterrupt:
@@ -81,18 +87,18 @@ def _prove_into(
 def _evidence(
     folder: Path,
     configuration: Configuration,
-    terms: Terms,
+    relation: Relation,
     report: ProofReport,
     options: argparse.Namespace,
     reporter: Reporter,
 ) -> int:
     """What makes the answer believable: no vacuity, each lemma needed, or a counterexample; the exit status."""
-    world = configuration.world()
+    world, terms = configuration.world(), relation.terms
     verdicts = [report.verdict]
     if report.verdict is Verdict.PROVED:
         with reporter.progress(None, "vacuity and necessity"):
-            checks = vacuity(terms, report.lemmas)
-            needed = necessity(terms, report.lemmas)
+            checks = vacuity(terms, report.lemmas, relation=relation)
+            needed = necessity(terms, report.lemmas, relation=relation)
         impossible = [check.name for check in checks if check.solved.answer == "unsat"]
         undecided = [check.name for check in checks if check.solved.answer == "unknown"]
         if impossible:
@@ -109,7 +115,7 @@ def _evidence(
         )
         reporter.say(_equality())
         if terms.guard.condition is GUARDS["confirmed"].condition and terms.assumed.reader == "any":
-            verdicts += _threshold(terms, reporter)
+            verdicts += _threshold(terms, reporter, report.solvers)
     elif report.verdict is Verdict.UNKNOWN:
         raising = [each.transition for each in report.failed if each.lemma == "TOTAL"]
         if raising:
@@ -200,12 +206,12 @@ def _show_cores(terms: Terms, report: ProofReport, reporter: Reporter) -> None:
     )
 
 
-def _threshold(terms: Terms, reporter: Reporter) -> list[Verdict]:
+def _threshold(terms: Terms, reporter: Reporter, solvers: Sequence[str]) -> list[Verdict]:
     """That no threshold lower than confirmed would do, and what asking before delivery costs."""
-    facts = threshold_facts(terms)
+    facts = threshold_facts(terms, solvers=solvers)
     unshown = [fact for fact in facts if not fact.proved]
     for fact in unshown:
-        reporter.say(f"Not shown: {fact.name}: {fact.phrase} ({fact.solved.answer}).")
+        reporter.say(f"Not shown: {fact.name}: {fact.phrase} ({fact.answer}).")
     if not unshown:
         reporter.say(
             "Also proved: confirmed is the weakest threshold for these readers. Let an item go whose first position is "
@@ -213,6 +219,8 @@ def _threshold(terms: Terms, reporter: Reporter) -> list[Verdict]:
             "end <= computed (evict it, dispatch a step, process the outputs before it, read from end - 1)."
         )
         reporter.say(f"Also proved: {facts[-1].phrase}.")
+    if any(fact.answer == "contradicted" for fact in unshown):
+        return [Verdict.DISAGREE]
     return [Verdict.UNKNOWN] if unshown else []
 
 

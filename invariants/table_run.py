@@ -5,7 +5,7 @@ bounded checking, and the traces that are written. Cells are independent pieces 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from .configuration import Configuration
 from .explore import Bounds, breadth_first
 from .proof.cells import COLUMNS, ENCODER_RESET, ROWS, Column, cell, routes_assumed, row_of
 from .proof.on_model import rerun, world_of
+from .proof.solvers import Tally
+from .proof.weakest import Weakest
 from .report import Cell, Reporter
-from .report.tables import headline_table
+from .report.tables import headline_table, tally_words
 from .table_stuck import BegunIn, Stuck, judge_progress
 from .table_weakest import weakest_jobs, weakest_table
 from .trace_file import write_trace
@@ -68,6 +70,8 @@ class Judged:
     note: str = ""
     stuck: Stuck | None = None
     """Whether requests end, in the setups of `table_stuck`; None where the cell is violated."""
+    tally: Tally = field(default_factory=Tally)
+    """Of the obligations of its proofs."""
 
     @property
     def name(self) -> str:
@@ -84,12 +88,12 @@ def _setups(row: str, anywhere: bool) -> Sequence[Setup]:
     return (*usual, usual[0]._replace(left_out=routes_left_out(routes), drafts=1))
 
 
-def judge_cell(work: tuple[str, int, bool]) -> Judged:
-    """Judge one cell: (guard, number of the column, items anywhere)."""
+def judge_cell(work: tuple[str, int, bool], solvers: Sequence[str] = ("z3",)) -> Judged:
+    """Judge one cell: (guard, number of the column, items anywhere); its obligations by each of the solvers."""
     name, number, anywhere = work
     guard, column = row_of(name, COLUMNS[number])
     world = world_of(guard, column, PROFILES[_PROFILE])
-    proved = cell(guard, column, anywhere=anywhere)
+    proved = cell(guard, column, anywhere=anywhere, solvers=solvers)
     again = rerun(proved.found, world) if proved.found is not None else None
     exhaustive = _visited(world, anywhere, _setups(name, anywhere))
     if again is not None and again.agrees and exhaustive.trace is None:
@@ -99,6 +103,8 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
     engines = []
     note = ""
     verdict = proved.verdict
+    if proved.contradicted:
+        note = f"solvers contradict each other: {proved.contradicted}"
     if proved.verdict is Verdict.PROVED:
         engines.append("proof")
     elif again is not None:
@@ -131,6 +137,7 @@ def judge_cell(work: tuple[str, int, bool]) -> Judged:
         coverage=f"{proved.coverage}; {exhaustive.coverage}",
         note=note or ("" if stuck is None else stuck.note),
         stuck=stuck,
+        tally=proved.tally,
     )
 
 
@@ -149,11 +156,14 @@ def _trace(steps: Sequence[Any], difference: str) -> Trace:
     )
 
 
-def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers: int = 1) -> int:
-    """Judge the table and report it; returns the exit status. Traces go into the folder."""
+def judge_table(
+    guards: Sequence[str], folder: Path, reporter: Reporter, workers: int = 1, solvers: Sequence[str] = ("z3",)
+) -> int:
+    """Judge the table and report it; returns the exit status. Traces go into the folder. Each of the solvers decides
+    each obligation of the cells and of the weakest guards."""
     work = [(guard, number, where) for guard in guards for number in range(len(COLUMNS)) for where in (False, True)]
-    jobs = [Job(name=" ".join(map(str, each)), work=_cell_job, about=each) for each in work]
-    weakest = weakest_jobs() if set(guards) == set(ROWS) else []
+    jobs = [Job(name=" ".join(map(str, each)), work=_cell_job, about=(each, tuple(solvers))) for each in work]
+    weakest = weakest_jobs(solvers) if set(guards) == set(ROWS) else []
     cells: list[Judged] = []
     climbed: list[Outcome] = []
     interrupted = False
@@ -184,21 +194,26 @@ def judge_table(guards: Sequence[str], folder: Path, reporter: Reporter, workers
     for judged in cells:
         if judged.note:
             reporter.say(f"{judged.name}: {judged.note}")
+    climbs: list[Weakest] = [outcome.value for outcome in climbed if outcome.value is not None]
+    if len(solvers) > 1:
+        tally = Tally().plus(*(judged.tally for judged in cells), *(climb.tally for climb in climbs))
+        reporter.say(f"Obligations decided by {' and '.join(solvers)}: {tally_words(tally)}.")
     reporter.say(f"A shortest trace of every violated or stuck cell is in {folder}; outlives replay runs it again.")
     if interrupted:
         reporter.say(f"Interrupted: {len(cells)} of {len(work)} cells were judged by then.")
         return reporter.finish(130)
     # A violated cell is an answer, not a failure: the table is good when every cell has a verdict and engines agree.
     answered = [Verdict.PROVED if judged.verdict is Verdict.VIOLATED else judged.verdict for judged in cells]
+    answered += [Verdict.DISAGREE for each in climbs if each.contradicted]
     return reporter.finish(exit_status(answered))
 
 
-def _cell_job(work: tuple[str, int, bool], _tell: Tell) -> Judged:
-    return judge_cell(work)
+def _cell_job(about: tuple[tuple[str, int, bool], tuple[str, ...]], _tell: Tell) -> Judged:
+    return judge_cell(*about)
 
 
 def _lost_cell(outcome: Outcome) -> Judged:
-    guard, number, anywhere = outcome.job.about
+    guard, number, anywhere = outcome.job.about[0]
     return Judged(
         guard=guard,
         column=COLUMNS[number].name,

@@ -4,7 +4,7 @@ Belongs here: the pieces of work, one for each set of assumptions and place of t
 them. The ladder of guards is in `proof.weakest`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .proof.weakest import LADDER, WEAKEST_COLUMNS, Weakest, weakest_known
 from .report import DataTable
@@ -22,15 +22,18 @@ _LEGEND = (
 )
 
 
-def weakest_jobs() -> list[Job]:
-    """One piece of work for each row."""
+def weakest_jobs(solvers: Sequence[str] = ("z3",)) -> list[Job]:
+    """One piece of work for each row, decided by each of the solvers."""
     rows = [(number, anywhere) for number in range(len(WEAKEST_COLUMNS)) for anywhere in (False, True)]
-    return [Job(name=f"weakest {number} {anywhere}", work=_job, about=(number, anywhere)) for number, anywhere in rows]
+    return [
+        Job(name=f"weakest {number} {anywhere}", work=_job, about=(number, anywhere, tuple(solvers)))
+        for number, anywhere in rows
+    ]
 
 
-def _job(work: tuple[int, bool], _tell: Tell) -> Weakest:
-    number, anywhere = work
-    return weakest_known(WEAKEST_COLUMNS[number], anywhere=anywhere)
+def _job(work: tuple[int, bool, tuple[str, ...]], _tell: Tell) -> Weakest:
+    number, anywhere, solvers = work
+    return weakest_known(WEAKEST_COLUMNS[number], anywhere=anywhere, solvers=solvers)
 
 
 def weakest_table(outcomes: list[Outcome]) -> DataTable:
@@ -46,11 +49,14 @@ def weakest_table(outcomes: list[Outcome]) -> DataTable:
 
 def _rows(outcomes: list[Outcome]) -> Iterator[tuple[str, ...]]:
     for outcome in outcomes:
-        number, anywhere = outcome.job.about
+        number, anywhere, _ = outcome.job.about
         column, where = WEAKEST_COLUMNS[number], "anywhere" if anywhere else "in the prompt"
         if outcome.lost or outcome.value is None:
             yield column.name, where, "unknown", outcome.lost, "", ""
             continue
         found: Weakest = outcome.value
+        if found.contradicted:
+            yield column.name, where, "solvers contradict each other", found.contradicted, "", ""
+            continue
         condition = "-" if found.guard is None else f"{found.guard.formula}, asked {found.guard.site}"
         yield column.name, where, found.name, condition, str(found.obligations or "-"), found.stops_at or "-"

@@ -12,7 +12,7 @@ import pytest
 from command_runs import Run, runner
 from outlives.invariants import machine, proof_row, table_run
 from outlives.invariants.interrupt import ctrl_c_noticed, was_pressed
-from outlives.invariants.proof import evidence, theorem
+from outlives.invariants.proof import evidence, solvers
 from outlives.model.worker import execute
 
 CRASH = ("check", "--scenario", "chunk-end", "--profile", "0.20.0", "--cases", "20")
@@ -85,7 +85,7 @@ def test_prove_shows_the_grid_that_is_whole(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_prove_that_knows_nothing_yet_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(theorem, "solve", stop_after(3, theorem.solve))
+    monkeypatch.setattr(solvers, "solve", stop_after(3, solvers.solve))
     said = run("prove")
     assert (said.status, said.out) == (130, "")
     assert said.err == "outlives: interrupted before anything was known\n"

@@ -75,7 +75,7 @@ def says(answer, reason=""):
 
 
 def test_solvers_that_contradict_each_other_are_told_and_end_with_five(run: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("outlives.invariants.proof.theorem.decide_text", says("sat"))
+    monkeypatch.setattr("outlives.invariants.proof.solvers.decide_text", says("sat"))
     done = run("prove", "--solvers", "z3,cvc5")
     assert done.status == 5
     assert "Proof by induction: engines disagree" in done.out
@@ -84,7 +84,7 @@ def test_solvers_that_contradict_each_other_are_told_and_end_with_five(run: Run,
 
 
 def test_a_second_solver_that_gives_up_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("outlives.invariants.proof.theorem.decide_text", says("unknown", "it was tired"))
+    monkeypatch.setattr("outlives.invariants.proof.solvers.decide_text", says("unknown", "it was tired"))
     report = prove(CONFIRMED, solvers=BOTH, until_failure=True)
     assert report.verdict is Verdict.UNKNOWN
     assert report.failed[0].reason == "z3: unsat; cvc5, seed 0: unknown (it was tired)"
@@ -96,7 +96,7 @@ def test_seeds_that_contradict_each_other_disagree(monkeypatch: pytest.MonkeyPat
     def moody(formulas, budget, *, seed=0, text=False):
         return true_solve(formulas if seed == 0 else [], budget, seed=seed, text=text)
 
-    monkeypatch.setattr("outlives.invariants.proof.theorem.solve", moody)
+    monkeypatch.setattr("outlives.invariants.proof.solvers.solve", moody)
     assert prove(CONFIRMED, seeds=2, until_failure=True).verdict is Verdict.DISAGREE
 
 

@@ -120,7 +120,7 @@ def test_a_violated_cell_is_an_answer_and_an_open_one_is_not(
 ) -> None:
     places = itertools.count()
 
-    def judged(work: tuple[str, int, bool]) -> Judged:
+    def judged(work: tuple[str, int, bool], solvers: tuple[str, ...]) -> Judged:
         guard, number, anywhere = work
         return _cell(guard, verdicts[next(places) % len(verdicts)], COLUMNS[number].name, anywhere, "why")
 
@@ -137,11 +137,11 @@ def test_a_violated_cell_is_an_answer_and_an_open_one_is_not(
 def test_without_a_guard_every_guard_is_judged(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int, bool]] = []
 
-    def judged(work: tuple[str, int, bool]) -> Judged:
+    def judged(work: tuple[str, int, bool], solvers: tuple[str, ...]) -> Judged:
         asked.append(work)
         return _cell(work[0], Verdict.PROVED, COLUMNS[work[1]].name, work[2])
 
-    def climbed(column: Column, *, anywhere: bool) -> Weakest:
+    def climbed(column: Column, *, anywhere: bool, solvers: tuple[str, ...]) -> Weakest:
         guard = None if "A2" in column.relaxed else GUARDS["confirmed"]
         return Weakest(column=column, anywhere=anywhere, guard=guard, pinned="A1" in column.relaxed, obligations=7,
                        stops_at="COVERAGE / dispatch")  # fmt: skip
@@ -163,7 +163,7 @@ def test_a_violated_cells_trace_is_written_at_once_and_replays(
 ) -> None:
     wanted = ("optimistic-after-advance", NUMBERS["A3 any"], False)
 
-    def judged(work: tuple[str, int, bool]) -> Judged:
+    def judged(work: tuple[str, int, bool], solvers: tuple[str, ...]) -> Judged:
         if work == wanted:
             return judge_cell(work)
         assert len(list((tmp_path / ".outlives" / "table-0001").iterdir())) == (work > wanted)

@@ -4,7 +4,7 @@ Belongs here: the columns (which assumptions, which readers, where items lie) an
 proof; where it does not go through, bounded checking. No cell is written by hand.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from outlives.model.world import Reader, Switches
 from ..verdict import Result, Verdict
 from .bounded import MOST_MOVES, SEARCH_BUDGET, Counterexample, Searched, search
 from .life import Arithmetic, Assumed, Terms
-from .solvers import BUDGET
+from .solvers import BUDGET, Tally
 from .theorem import ProofReport, prove
 
 __all__ = ["COLUMNS", "ENCODER_RESET", "ROWS", "Cell", "Column", "cell", "cells", "routes_assumed", "row_of"]
@@ -93,6 +93,18 @@ class Cell:
     """None where the proof went through."""
 
     @property
+    def tally(self) -> Tally:
+        """Of every obligation, asynchronous and synchronous."""
+        return self.proof.tally if self.synchronous is None else self.proof.tally.plus(self.synchronous.tally)
+
+    @property
+    def contradicted(self) -> str:
+        """An obligation on which solvers contradict each other, and what each says; empty where there is none."""
+        reports = (self.proof,) if self.synchronous is None else (self.proof, self.synchronous)
+        failed = [each for report in reports for each in report.failed if each.verdict is Verdict.DISAGREE]
+        return f"{failed[0].name}: {failed[0].reason}" if failed else ""
+
+    @property
     def found(self) -> Counterexample | None:
         """The shortest run to a miss, where there is one."""
         return self.search.found if self.search is not None else None
@@ -152,12 +164,14 @@ def cell(
     most_moves: int = MOST_MOVES,
     budget: int = BUDGET,
     search_budget: int = SEARCH_BUDGET,
+    solvers: Sequence[str] = ("z3",),
 ) -> Cell:
     """Judge one cell: by induction, else by a search for a shortest run to a miss.
 
     `switches` of a release: what it does on its routes; None: as `repaired`. Proved is proved for asynchronous and for
     synchronous scheduling, with one token sampled per step or none (diffusion). Encoder-decoder models share nothing,
-    and are not the relation's.
+    and are not the relation's. Each of the `solvers` decides each obligation; the search, whose run is taken again on
+    the model, is Z3's alone.
     """
     rules = Arithmetic() if arithmetic is None else arithmetic
     # The proof also covers requests that resume while stale outputs are in flight, which the search leaves out; with
@@ -167,12 +181,12 @@ def cell(
     if switches is not None:
         assumed = assumed.behaving(switches)
     terms = Terms(guard=guard, arithmetic=rules, assumed=assumed)
-    report = prove(terms, budget=budget, until_failure=True)
+    report = prove(terms, budget=budget, until_failure=True, solvers=solvers)
     searched = synchronous = None
     verdict = report.verdict
     if verdict is Verdict.PROVED:
         without_promises = replace(terms, assumed=replace(assumed, asynchronous=0))
-        synchronous = prove(without_promises, budget=budget, until_failure=True)
+        synchronous = prove(without_promises, budget=budget, until_failure=True, solvers=solvers)
         verdict = synchronous.verdict
     elif verdict is Verdict.UNKNOWN:
         searched = search(terms, most_moves=most_moves, budget=search_budget)

@@ -22,7 +22,7 @@ from .executor import symbol
 from .extract import Extracted, leaves
 from .lemmas import GOAL, Lemma, initial
 from .life import Terms
-from .solvers import BUDGET, solve
+from .solvers import BUDGET, fresh_context, solve
 from .theorem import Relation
 
 __all__ = ["GUARD", "Core", "cores"]
@@ -85,7 +85,7 @@ def _step(relation: Relation, extracted: Extracted, lemma: Lemma) -> Iterator[tu
 
 def _core(facts: Sequence[tuple[str, Any]], budget: int) -> tuple[str, ...]:
     """The names of the facts that cannot hold together, in the order given, without the claim itself."""
-    context = z3.Context()
+    context = fresh_context()
     solver = z3.SimpleSolver(ctx=context)
     solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     solver.set("random_seed", 0)

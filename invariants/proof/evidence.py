@@ -14,7 +14,7 @@ from ..verdict import Result, Verdict
 from .executor import execute, symbol, term_of
 from .lemmas import READER, Lemma, initial
 from .life import Life, Terms
-from .solvers import BUDGET, Solved, solve
+from .solvers import BUDGET, Solved, fresh_context, solve
 from .theorem import ProofReport, Relation, obligation_formulas, prove
 
 __all__ = ["Check", "differ", "judge", "necessity", "results", "unchecked_read", "vacuity"]
@@ -55,10 +55,13 @@ _SITUATIONS: tuple[tuple[str, str, Callable[[Terms, Life], bool]], ...] = (
 )
 
 
-def vacuity(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) -> tuple[Check, ...]:
+def vacuity(
+    terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET, relation: Relation | None = None
+) -> tuple[Check, ...]:
     """Init, the lemmas together, each transition, each lemma's premise, both sides of the guard and the situations
-    that the theorem is about: each must be satisfiable. (Satisfiable together with the lemmas, not: reached.)"""
-    relation = Relation(terms)
+    that the theorem is about: each must be satisfiable. (Satisfiable together with the lemmas, not: reached.)
+    `relation`: of these terms, where one is at hand."""
+    relation = Relation(terms) if relation is None else relation
     hypotheses = [relation.lemma(lemma) for lemma in lemmas]
     checks = [Check("init", "a life can begin", solve([relation.formula("init", initial)], budget))]
     checks.append(Check("lemmas", "the lemmas hold together", solve(hypotheses, budget)))
@@ -91,13 +94,16 @@ def _guard_sides(relation: Relation, hypotheses: list[z3.BoolRef], budget: int) 
     return checks
 
 
-def necessity(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) -> dict[str, str]:
+def necessity(
+    terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET, relation: Relation | None = None
+) -> dict[str, str]:
     """Lemma -> an obligation that fails without it; empty where none does.
 
     Without it: it is neither assumed nor shown. Where the others can do without it, its own obligations are tried: a
     lemma that says what the proof is asked for (TRUE-START) or bears out a FACT of the relation (STEP).
+    `relation`: of these terms, where one is at hand.
     """
-    relation = Relation(terms)
+    relation = Relation(terms) if relation is None else relation
     broken = {}
     for dropped in lemmas:
         rest = [lemma for lemma in lemmas if lemma is not dropped]
@@ -112,7 +118,7 @@ def necessity(terms: Terms, lemmas: Sequence[Lemma], budget: int = BUDGET) -> di
 
 def differ(first: Guard, second: Guard, where: Callable[[Counters], bool], budget: int = BUDGET) -> Solved:
     """Counters within `where` for which the two conditions differ: `unsat` means that they are equal there."""
-    context = z3.Context()
+    context = fresh_context()
     counters = Counters(*(symbol(name, context) for name in Counters._fields))  # type: ignore[arg-type]
     end, ahead, drafts = (symbol(name, context) for name in ("end", "look_ahead", "drafts"))
 

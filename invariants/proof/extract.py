@@ -16,6 +16,7 @@ from outlives.model.contract import Refusal
 from .executor import ANYTHING, Outcome, Paths, execute, symbol, term_of
 from .life import Terms
 from .relation import FLAGS, Phase
+from .solvers import fresh_context
 
 __all__ = ["Extracted", "Extractor", "leaves", "rebuilt"]
 
@@ -73,7 +74,7 @@ class Extractor:
 
     def __init__(self, terms: Terms, template: Any) -> None:
         self.terms = terms
-        self.context = z3.Context()
+        self.context = fresh_context()
         self.state = rebuilt(template, lambda path: symbol(path, self.context))
         self._phases: dict[Phase, _PhaseTerms] = {}
         self._formulas: dict[str, Any] = {}

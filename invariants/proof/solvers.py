@@ -1,14 +1,18 @@
 """What decides an obligation: Z3 in a context of its own, cvc5 from SMT-LIB2 text; their budgets and seeds.
 
-Belongs here: one query and its answer (`Solved`, `Decision`), and which solvers there are. What is asked is in
-`theorem`; what several answers add up to as well.
+Belongs here: one query and its answers (`Solved`, `Decision`), what the answers of several solvers to it come to
+(`agreed`), and which solvers there are. What is asked is in `theorem`, `weakest` and `price_progress`.
 
 Z3 runs on the terms. cvc5 reads the text that Z3 writes of the same terms, so that a fault in the one's reading of them
 is not repeated by the other. Both are bounded in resource units of their own, never in seconds: an answer does not
 depend on load, and every run gives the same one.
+
+Each query has a context of its own, and Z3 begins one by filling two tables of 8.5 MB. What that costs is the C
+library's choice: where it gives the freed tables back to the system after every query, the next query faults them in
+again page by page, which takes longer than solving. `fresh_context` sees to it that they are kept.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -19,8 +23,9 @@ from typing import Any, Final
 import z3
 from outlives.model.errors import Contradiction, UnknownName
 
-__all__ = ["BUDGET", "BUDGETS", "SOLVERS", "Decision", "Solved", "decide_text", "default_solvers", "has_cvc5"]
-__all__ += ["missing_solvers", "solve", "solvers_named"]
+__all__ = ["BUDGET", "BUDGETS", "SOLVERS", "Decision", "Solved", "Tally", "agreed", "decide", "decide_text"]
+__all__ += ["default_solvers", "fresh_context", "has_cvc5", "missing_solvers", "most_spent", "solve", "solvers_named"]
+__all__ += ["spent_on"]
 
 BUDGETS: Final[Mapping[str, int]] = MappingProxyType({"z3": 200_000, "cvc5": 150_000})
 """Resource units per obligation, by solver: at least ten times what the costliest one needs."""
@@ -29,6 +34,8 @@ BUDGET: Final = BUDGETS["z3"]
 SOLVERS: Final = tuple(BUDGETS)
 """The solvers, the one that the proof cannot do without first."""
 
+_KEPT: Final = 31 << 20
+"""Bytes: glibc keeps freed memory below twice the largest block that it ever mapped and unmapped, up to 32 MB."""
 _LOGIC: Final = "(set-logic QF_LIA)\n"
 _MISSING: Final = {"cvc5": "cvc5 is not installed (pip install 'outlives[cvc5]')"}
 
@@ -65,10 +72,22 @@ class Decision:
         return f"{self.solver}, seed {self.seed}: {self.answer}{f' ({self.reason})' if self.reason else ''}"
 
 
+def fresh_context() -> Any:
+    """A new context of Z3, whose memory stays with this process when it is freed."""
+    _keep_freed_memory()
+    return z3.Context()
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Once for a process: glibc learns from a freed block how much to keep. Elsewhere it is a block that is freed."""
+    bytes(_KEPT)  # zeros that nobody wrote: no page of it is ever touched
+
+
 def solve(formulas: Iterable[Any], budget: int = BUDGET, *, seed: int = 0, text: bool = False) -> Solved:
     """Are these formulas satisfiable together? By Z3, in a fresh context, with this seed."""
     begun = perf_counter()
-    context = z3.Context()
+    context = fresh_context()
     solver = z3.SimpleSolver(ctx=context)
     solver.set("ctrl_c", False)  # the solver would take Ctrl-C for itself, and the run would go on
     solver.set("random_seed", seed)
@@ -112,6 +131,82 @@ def decide_text(smt2: str, budget: int = BUDGETS["cvc5"], *, seed: int = 0) -> D
         reached = f"the resource limit of {budget} was reached"
         reason = reached if spent >= budget else " ".join(said) or "it said nothing"
     return Decision("cvc5", seed, answer, spent, perf_counter() - begun, reason)
+
+
+def decide(
+    formulas: Iterable[Any],
+    solvers: Sequence[str] = ("z3",),
+    seeds: Sequence[int] = (0,),
+    budget: int = BUDGET,
+    *,
+    text: bool = False,
+) -> tuple[Solved, tuple[Decision, ...]]:
+    """Z3's answer under the first seed; then its answers under the other seeds, and those of cvc5 under each of them
+    where it is one of the solvers. The budget is Z3's; cvc5 has its own."""
+    formulas = list(formulas)
+    solved = solve(formulas, budget, seed=seeds[0], text=text or "cvc5" in solvers)
+    others = []
+    for seed in seeds[1:]:
+        again = solve(formulas, budget, seed=seed)
+        others.append(Decision("z3", seed, again.answer, again.rlimit, again.seconds, again.reason))
+    if "cvc5" in solvers:
+        others += [decide_text(solved.smt2, BUDGETS["cvc5"], seed=seed) for seed in seeds]
+    return solved, tuple(others)
+
+
+def agreed(solved: Solved, others: Sequence[Decision] = ()) -> str:
+    """What all answers come to: `unsat` or `sat` where they are alike, `contradicted` where two of them contradict each
+    other, else `unknown`."""
+    answers = {solved.answer, *(each.answer for each in others)}
+    if {"sat", "unsat"} <= answers:
+        return "contradicted"
+    return solved.answer if len(answers) == 1 else "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What several questions came to: plain values, so that it travels between processes."""
+
+    asked: int = 0
+    """How many questions, each put to every solver."""
+    spent: Mapping[str, int] = field(default_factory=dict)
+    """The most resource units that one of them took, by solver."""
+    costly: tuple[str, ...] = ()
+    """Those that took more than a tenth of a budget, by name."""
+    differing: tuple[str, ...] = ()
+    """Those that were not answered alike by all, by name."""
+
+    def plus(self, *others: "Tally") -> "Tally":
+        """All together."""
+        every = (self, *others)
+        return Tally(
+            sum(each.asked for each in every),
+            most_spent(*(each.spent for each in every)),
+            tuple(name for each in every for name in each.costly),
+            tuple(name for each in every for name in each.differing),
+        )
+
+    @classmethod
+    def of(cls, name: str, solved: Solved, others: Sequence[Decision]) -> "Tally":
+        """Of one question."""
+        spent = spent_on(solved, others)
+        costly = any(units * 10 > BUDGETS[solver] for solver, units in spent.items())
+        differs = any(each.answer != solved.answer for each in others)
+        return cls(1, spent, (name,) * costly, (name,) * differs)
+
+
+def spent_on(solved: Solved, others: Sequence[Decision]) -> dict[str, int]:
+    """The most resource units of one answer to a question, by solver."""
+    return most_spent({"z3": solved.rlimit}, *({each.solver: each.spent} for each in others))
+
+
+def most_spent(*counts: Mapping[str, int]) -> dict[str, int]:
+    """The most resource units, by solver."""
+    most: dict[str, int] = {}
+    for each in counts:
+        for solver, units in each.items():
+            most[solver] = max(most.get(solver, 0), units)
+    return most
 
 
 @cache

@@ -13,7 +13,7 @@ more under other seeds and by cvc5 (`solvers`), whose answers must be the same. 
 has an obligation of its own: that path must be unreachable.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -27,7 +27,7 @@ from .lemma_sets import lemma_sets
 from .lemmas import GOAL, Lemma, initial
 from .life import EMPTY, Life, Terms
 from .relation import TRANSITIONS, transitions
-from .solvers import BUDGET, BUDGETS, Decision, Solved, decide_text, solve
+from .solvers import BUDGET, BUDGETS, Decision, Solved, Tally, agreed, decide, most_spent, spent_on
 
 __all__ = [
     "Obligation",
@@ -45,6 +45,7 @@ class Relation(Extractor):
 
     def __init__(self, terms: Terms) -> None:
         super().__init__(terms, EMPTY)
+        self._after: dict[tuple[str, str], Any] = {}
 
     @cached_property
     def transitions(self) -> tuple[Extracted, ...]:
@@ -54,6 +55,13 @@ class Relation(Extractor):
     def lemma(self, lemma: Lemma) -> Any:
         """The lemma as a term over the state before."""
         return self.formula(lemma.name, lemma.holds)
+
+    def lemma_after(self, lemma: Lemma, extracted: Extracted) -> Any:
+        """The same of the state after one of the transitions; moved once per name, as it is extracted."""
+        key = (lemma.name, extracted.name)
+        if key not in self._after:
+            self._after[key] = extracted.moved(self.lemma(lemma))
+        return self._after[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +96,7 @@ class Obligation:
 
     def spent(self) -> dict[str, int]:
         """The most resource units of one query, by solver."""
-        most = {"z3": self.solved.rlimit}
-        for each in self.others:
-            most[each.solver] = max(most.get(each.solver, 0), each.spent)
-        return most
+        return spent_on(self.solved, self.others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +113,8 @@ class ProofReport:
     """Who decided each obligation."""
     seeds: int = 1
     """Under how many seeds each."""
+    earlier: tuple["ProofReport", ...] = ()
+    """What became of the sets of lemmas that were tried before this one, and did not do."""
 
     @property
     def verdict(self) -> Verdict:
@@ -131,11 +138,7 @@ class ProofReport:
 
     def spent(self) -> dict[str, int]:
         """The most resource units that one obligation took, by solver."""
-        most: dict[str, int] = {}
-        for each in self.obligations:
-            for solver, units in each.spent().items():
-                most[solver] = max(most.get(solver, 0), units)
-        return most
+        return most_spent(*(each.spent() for each in self.obligations))
 
     @property
     def over_a_tenth(self) -> tuple[Obligation, ...]:
@@ -145,6 +148,12 @@ class ProofReport:
             for each in self.obligations
             if any(units * 10 > BUDGETS[solver] for solver, units in each.spent().items())
         )
+
+    @property
+    def tally(self) -> Tally:
+        """Of every obligation that was put to the solvers, those of the sets of lemmas tried before included."""
+        asked = [*(each for report in self.earlier for each in report.obligations), *self.obligations]
+        return Tally().plus(*(Tally.of(each.name, each.solved, each.others) for each in asked))
 
     def grid(self) -> dict[str, dict[str, Verdict]]:
         """Lemma -> transition -> verdict."""
@@ -164,7 +173,7 @@ def obligation_formulas(
         claim = relation.lemma(lemma)
         yield lemma.name, "init", [begin, z3.Not(claim)]
         for extracted in relation.transitions:
-            after = extracted.moved(claim)
+            after = relation.lemma_after(lemma, extracted)
             yield lemma.name, extracted.name, [*hypotheses, extracted.enabled, z3.Not(after)]
     for extracted in relation.transitions:
         if not z3.is_false(extracted.raises):
@@ -199,27 +208,12 @@ def replays(
 def _verdict(
     relation: Relation, lemma: str, transition: str, solved: Solved, lemmas: Sequence[Lemma], others: Sequence[Decision]
 ) -> Verdict:
-    answers = {solved.answer, *(each.answer for each in others)}
-    if {"sat", "unsat"} <= answers:
-        return Verdict.DISAGREE
-    if "unknown" in answers:
-        return Verdict.UNKNOWN
-    if solved.answer == "unsat":
-        return Verdict.PROVED
+    early = {"contradicted": Verdict.DISAGREE, "unknown": Verdict.UNKNOWN, "unsat": Verdict.PROVED}
+    answer = agreed(solved, others)
+    if answer in early:
+        return early[answer]
     shown = replays(relation, lemma, transition, solved.values, lemmas)
     return Verdict.VIOLATED if shown else Verdict.DISAGREE
-
-
-def _other_decisions(
-    formulas: Sequence[Any], solved: Solved, solvers: Sequence[str], seeds: Sequence[int], budget: int
-) -> Iterator[Decision]:
-    """The same question under the other seeds, and by the other solvers."""
-    for seed in seeds[1:]:
-        again = solve(formulas, budget, seed=seed)
-        yield Decision("z3", seed, again.answer, again.rlimit, again.seconds, again.reason)
-    if "cvc5" in solvers:
-        for seed in seeds:
-            yield decide_text(solved.smt2, BUDGETS["cvc5"], seed=seed)
 
 
 def prove(
@@ -232,25 +226,26 @@ def prove(
     until_failure: bool = False,
     solvers: Sequence[str] = ("z3",),
     seeds: int = 1,
+    relation: Relation | None = None,
 ) -> ProofReport:
     """Prove that the entry outlives its last reader, for this guard and these assumptions.
 
     `lemmas` defaults to the likeliest set for the assumptions, or the next ones where that does not do. `text` keeps
     each obligation as SMT-LIB2, for another solver. `until_failure` stops at the first obligation that fails. Each of
-    the `solvers` decides each obligation under `seeds` seeds, from `seed` on; all must give the same answer.
+    the `solvers` decides each obligation under `seeds` seeds, from `seed` on; all must give the same answer, and where
+    two contradict each other no other lemmas are tried. `relation`: of these terms, where one is at hand.
     """
     sets = lemma_sets(terms.assumed) if lemmas is None else (tuple(lemmas),)
     begun = perf_counter()
-    relation = Relation(terms)
+    relation = Relation(terms) if relation is None else relation
     paths = sum(extracted.paths for extracted in relation.transitions)
     extraction = perf_counter() - begun
-    reports = []
+    reports: list[ProofReport] = []
     for chosen in sets:
         begun = perf_counter()
         obligations = []
         for lemma, transition, formulas in obligation_formulas(relation, chosen):
-            solved = solve(formulas, budget, seed=seed, text=text or "cvc5" in solvers)
-            others = tuple(_other_decisions(formulas, solved, solvers, range(seed, seed + seeds), budget))
+            solved, others = decide(formulas, solvers, range(seed, seed + seeds), budget, text=text)
             verdict = _verdict(relation, lemma, transition, solved, chosen, others)
             obligations.append(Obligation(lemma, transition, verdict, solved, others))
             if until_failure and verdict is not Verdict.PROVED:
@@ -264,8 +259,9 @@ def prove(
             paths=paths,
             solvers=tuple(solvers),
             seeds=seeds,
+            earlier=tuple(reports),
         )
-        if report.verdict is Verdict.PROVED:
+        if report.verdict in (Verdict.PROVED, Verdict.DISAGREE):
             return report
         reports.append(report)
     return reports[-1]

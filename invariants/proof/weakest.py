@@ -17,23 +17,25 @@ exist for all numbers, and end in a miss, exactly when computed - placeholders <
 reader gets below the item's end any more, or the gate looks at the item in the very pass that dispatches the reader.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import z3
 from outlives.model import lifetime
 from outlives.model.lifetime import GUARDS, WEAKEST, Counters, Guard, confirmed, guard_named
 
+from ..verdict import Verdict
 from .cells import COLUMNS, Column
 from .executor import execute, symbol, term_of
 from .lemmas import GOAL, LEMMAS, UPKEEP
 from .life import PINS, Life, Terms
 from .relation import TRANSITIONS
-from .solvers import BUDGET, Solved, solve
-from .theorem import Relation, prove
+from .solvers import BUDGET, Decision, Solved, Tally, agreed, decide, fresh_context, solve
+from .theorem import ProofReport, Relation, prove
 
-__all__ = ["AT_ONCE", "LADDER", "WEAKEST_COLUMNS", "Fact", "Weakest", "ordered_by", "threshold_facts", "weakest_known"]
+__all__ = ["AT_ONCE", "LADDER", "WEAKEST_COLUMNS", "Fact", "Weakest", "decided", "ordered_by", "threshold_facts"]
+__all__ += ["weakest_known"]
 
 
 def _at_once(c: Counters, end: int, look_ahead: int) -> bool:  # noqa: ARG001 -- one signature for every guard
@@ -95,6 +97,10 @@ class Weakest:
     """Of the two proofs, asynchronous and synchronous."""
     stops_at: str
     """Where the proof of the next weaker guard stops: an obligation; empty where there is no weaker one."""
+    contradicted: str = ""
+    """An obligation on which solvers contradict each other, and what each says. Then no guard is named."""
+    tally: Tally = field(default_factory=Tally)
+    """Of every obligation on the way up."""
 
     @property
     def name(self) -> str:
@@ -104,31 +110,39 @@ class Weakest:
         return f"{self.guard.name}, with pins" if self.pinned else self.guard.name
 
 
-def weakest_known(column: Column, *, anywhere: bool) -> Weakest:
-    """Climb the ladder, without pins and then with them, up to the first guard that is proved."""
+def weakest_known(column: Column, *, anywhere: bool, solvers: Sequence[str] = ("z3",)) -> Weakest:
+    """Climb the ladder, without pins and then with them, up to the first guard that is proved, by each solver."""
     pins = (frozenset[str](), PINS) if "A1" in column.relaxed else (frozenset[str](),)
-    stops_at = ""
+    stops_at, tally = "", Tally()
+    none = Weakest(column=column, anywhere=anywhere, guard=None, pinned=False, obligations=0, stops_at="")
     for pinned in pins:
         for guard in LADDER:
-            proved, stopped = _proved(guard, column, anywhere, pinned)
-            if not stopped:
-                return Weakest(column=column, anywhere=anywhere, guard=guard, pinned=bool(pinned), obligations=proved,
-                               stops_at=stops_at)  # fmt: skip
-            stops_at = stopped
-    return Weakest(column=column, anywhere=anywhere, guard=None, pinned=False, obligations=0, stops_at=stops_at)
+            reports = _reports(guard, column, anywhere, pinned, solvers)
+            tally = tally.plus(*(report.tally for report in reports))
+            failed = reports[-1].failed
+            if not failed:
+                proved = sum(len(report.obligations) for report in reports)
+                found = replace(none, guard=guard, pinned=bool(pinned), obligations=proved)
+                return replace(found, stops_at=stops_at, tally=tally)
+            if reports[-1].verdict is Verdict.DISAGREE:
+                return replace(none, contradicted=f"{guard.name}, {failed[0].name}: {failed[0].reason}", tally=tally)
+            stops_at = failed[0].name
+    return replace(none, stops_at=stops_at, tally=tally)
 
 
-def _proved(guard: Guard, column: Column, anywhere: bool, pins: frozenset[str]) -> tuple[int, str]:
-    """How many obligations are proved, asynchronous and synchronous; and the one that is not."""
+def _reports(
+    guard: Guard, column: Column, anywhere: bool, pins: frozenset[str], solvers: Sequence[str]
+) -> list[ProofReport]:
+    """The proof, asynchronous and, where that goes through, synchronous."""
     early = 0 if "A1" in column.relaxed else 1
     assumed = replace(column.assumed(anywhere=anywhere, early_resume=early), pins=pins)
-    count = 0
+    reports: list[ProofReport] = []
     for asynchronous in (1, 0):
-        report = prove(Terms(guard=guard, assumed=replace(assumed, asynchronous=asynchronous)), until_failure=True)
-        count += len(report.obligations)
-        if report.failed:
-            return count, report.failed[0].name
-    return count, ""
+        terms = Terms(guard=guard, assumed=replace(assumed, asynchronous=asynchronous))
+        reports.append(prove(terms, until_failure=True, solvers=solvers))
+        if reports[-1].failed:
+            break
+    return reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +152,36 @@ class Fact:
     name: str
     phrase: str
     solved: Solved
+    others: tuple[Decision, ...] = ()
+    """The other solvers' answers."""
+
+    @property
+    def answer(self) -> str:
+        """What all answers come to."""
+        return agreed(self.solved, self.others)
 
     @property
     def proved(self) -> bool:
-        """No numbers contradict it."""
-        return self.solved.answer == "unsat"
+        """No numbers contradict it, by anybody's answer."""
+        return self.answer == "unsat"
+
+    @property
+    def tally(self) -> Tally:
+        """Who was asked, and what it cost."""
+        return Tally.of(self.name, self.solved, self.others)
 
 
-def threshold_facts(terms: Terms, budget: int = BUDGET) -> tuple[Fact, ...]:
+def decided(name: str, phrase: str, negated: list[Any], solvers: Sequence[str], budget: int = BUDGET) -> Fact:
+    """The fact of which these formulas together are the negation, as each of the solvers sees it."""
+    return Fact(name, phrase, *decide(negated, solvers, budget=budget))
+
+
+def threshold_facts(terms: Terms, budget: int = BUDGET, solvers: Sequence[str] = ("z3",)) -> tuple[Fact, ...]:
     """What shows that *confirmed* is the weakest threshold for readers anywhere, and what its call site costs. For the
     relation's rules under these terms, whose lemmas are assumed."""
     assumed = replace(terms.assumed, reader="any")
-    return (*_continuations(replace(terms, assumed=assumed), budget), _kept_for_nothing(terms, budget))
+    continuations = _continuations(replace(terms, assumed=assumed), budget, solvers)
+    return (*continuations, _kept_for_nothing(terms, budget, solvers))
 
 
 def _begun(terms: Terms, life: Life) -> bool:  # noqa: ARG001
@@ -170,7 +202,7 @@ def _misses(terms: Terms, life: Life) -> bool:  # noqa: ARG001
     return flight.present == 0 and life.start < flight.start + flight.tokens and life.end > flight.lowest
 
 
-def _continuations(terms: Terms, budget: int) -> Iterator[Fact]:
+def _continuations(terms: Terms, budget: int, solvers: Sequence[str]) -> Iterator[Fact]:
     relation = Relation(terms)
     phases = {each.name: each.phases for each in TRANSITIONS}
     hypotheses = [relation.lemma(lemma) for lemma in LEMMAS]
@@ -182,31 +214,39 @@ def _continuations(terms: Terms, budget: int) -> Iterator[Fact]:
     released = [*hypotheses, let_go, tracked]
     flags = [z3.Int(f"?{name}", relation.context) for name in ("spared", "encoded", "ahead")]
     no_help = [flag == 0 for flag in flags]
-    yield Fact(
+    yield decided(
         "CONTINUATION",
         "whatever was begun and let go can be evicted, and a step of any length be dispatched next, where "
         "computed - placeholders < end <= computed",
-        solve([*released, exposed, *no_help, count >= 1, z3.Not(going_on.enabled)], budget),
+        [*released, exposed, *no_help, count >= 1, z3.Not(going_on.enabled)],
+        solvers,
+        budget,
     )
-    yield Fact(
+    yield decided(
         "MISSED",
         "that step then reads from end - 1 what is not there",
-        solve([*released, exposed, going_on.enabled, z3.Not(misses)], budget),
+        [*released, exposed, going_on.enabled, z3.Not(misses)],
+        solvers,
+        budget,
     )
     other = relation.transition("other output", phases["live-output"])
     kept = [other.moved(term) == term for term in _of_flight(relation.state)]
     outputs = [*hypotheses, (relation.state.flight.live == 1).term, other.enabled]
     own = symbol("?own", relation.context).term == 0
-    yield Fact(
+    yield decided(
         "STAYS-MISSED",
         "and the outputs of the steps before it change neither where it may begin nor what is on its shelf",
-        solve([*outputs, own, z3.Not(z3.And(kept))], budget),
+        [*outputs, own, z3.Not(z3.And(kept))],
+        solvers,
+        budget,
     )
     safe = going_on.moved(relation.lemma(GOAL))
-    yield Fact(
+    yield decided(
         "OTHERWISE-CHECKED",
         "everywhere else the next step finds the key, or does not read the item",
-        solve([*released, z3.Not(exposed), going_on.enabled, z3.Not(safe)], budget),
+        [*released, z3.Not(exposed), going_on.enabled, z3.Not(safe)],
+        solvers,
+        budget,
     )
 
 
@@ -215,9 +255,9 @@ def _of_flight(life: Life) -> list[z3.ArithRef]:
     return [value.term for value in (flight.present, flight.lowest, flight.start, flight.tokens)]  # type: ignore[attr-defined]
 
 
-def _kept_for_nothing(terms: Terms, budget: int) -> Fact:
+def _kept_for_nothing(terms: Terms, budget: int, solvers: Sequence[str]) -> Fact:
     """Inside output processing, before delivery, the guard still counts the output just accepted as promised."""
-    context = z3.Context()
+    context = fresh_context()
     counters = Counters(*(symbol(name, context) for name in Counters._fields))  # type: ignore[arg-type]
     end, tokens = symbol("end", context), symbol("tokens", context)
     before, after = GUARDS["confirmed"], WEAKEST["confirmed-after-delivery"]
@@ -233,11 +273,13 @@ def _kept_for_nothing(terms: Terms, budget: int) -> Fact:
             return not inside
         return bool(inside)
 
-    return Fact(
+    return decided(
         "KEPT-FOR-NOTHING",
         "asked before delivery, as released, the guard keeps for nothing exactly what ends in "
         "(computed - placeholders, computed - placeholders + the tokens of this output]",
-        solve([term_of(execute(otherwise, context=context).merge(), context)], budget),
+        [term_of(execute(otherwise, context=context).merge(), context)],
+        solvers,
+        budget,
     )
 
 

@@ -3,7 +3,7 @@
 Belongs here: turning data into `DataTable`s, no layout.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from outlives.model.contract import Property
@@ -17,6 +17,7 @@ from .content import Cell, DataTable
 from .telling import count_of, window
 
 if TYPE_CHECKING:  # the solver takes long to load, and most reports have no proof
+    from ..proof.solvers import Tally
     from ..proof.theorem import ProofReport
     from ..source.report import SourceReport
 
@@ -206,7 +207,7 @@ def proof_table(report: "ProofReport") -> DataTable:
         f"{count_of(len(report.obligations), 'obligation')} proved; {report.paths} paths, extraction "
         f"{report.extraction_seconds:.2f} s, solving {report.solving_seconds:.2f} s",
         f"decided by {' and '.join(report.solvers)}{_under_seeds(report.seeds)}; resource units of the costliest one: "
-        f"{', '.join(_costs(report))}",
+        f"{', '.join(_costs(report.spent()))}",
         _margin(report),
         "+ proved, X a state breaks it (it may not be reachable), ? not decided, ! solvers contradict each other",
     ]
@@ -234,8 +235,16 @@ def _margin(report: "ProofReport") -> str:
     return f"more than a tenth of its budget: {', '.join(each.name for each in over)}"
 
 
-def _costs(report: "ProofReport") -> Iterator[str]:
+def _costs(spent: Mapping[str, int]) -> Iterator[str]:
     from ..proof.solvers import BUDGETS
 
-    for solver, units in report.spent().items():
+    for solver, units in spent.items():
         yield f"{solver} {units:,} of {BUDGETS[solver]:,}"
+
+
+def tally_words(tally: "Tally") -> str:
+    """How many questions, whether all were answered alike, and what the costliest took."""
+    alike = f"not alike: {', '.join(tally.differing)}" if tally.differing else "all alike"
+    costs = f"resource units of the costliest one: {', '.join(_costs(tally.spent))}"
+    over = f"; {len(tally.costly):,} took more than a tenth of a budget" if tally.costly else ""
+    return f"{tally.asked:,}, {alike}; {costs}{over}"

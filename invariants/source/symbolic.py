@@ -12,6 +12,7 @@ import z3
 from outlives.model.errors import OutlivesError
 
 from ..proof.executor import NotSymbolic, Paths, execute, symbol, term_of
+from ..proof.solvers import fresh_context
 from .allowed import Stopped
 from .classes import ClassIndex, ClassSource, Function
 from .rewrite import NotLiftable
@@ -71,7 +72,7 @@ class _Seen(NamedTuple):
 
 def releases(method: Method, items: int, *, encoder_decoder: bool) -> Release:
     """Run the method on symbols. Raises `Unjudged` where some path reads something unknown or cannot be followed."""
-    context = z3.Context()
+    context = fresh_context()
     values = {item.name: symbol(item.name, context) for item in symbols_for(items)}
     bounds = _bounds(values, items)
 
