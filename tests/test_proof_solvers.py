@@ -1,6 +1,8 @@
 """Two solvers and several seeds: one answer to each obligation, within a tenth of its budget; or the run says so."""
 
-import os
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,10 +57,40 @@ def test_z3_under_five_seeds():
     assert {len(each.others) for each in report.obligations} == {4}
 
 
-def test_the_whole_proof_by_both_takes_less_than_five_seconds():
-    begun = os.times().user
-    assert prove(CONFIRMED, solvers=BOTH).verdict is Verdict.PROVED
-    assert os.times().user - begun < 5
+ALONE = """
+from resource import RUSAGE_SELF, getrusage
+from outlives.invariants.proof.life import Terms
+from outlives.invariants.proof.theorem import prove
+from outlives.model.lifetime import guard_named
+before = getrusage(RUSAGE_SELF)
+print(prove(Terms(guard=guard_named("confirmed")), solvers=("z3", "cvc5")).verdict)
+after = getrusage(RUSAGE_SELF)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, after.ru_minflt - before.ru_minflt)
+"""
+
+
+def test_the_whole_proof_by_both_takes_less_than_five_seconds_and_faults_no_memory_in_again():
+    """In a process of its own: what the C library gives back depends on what was freed before. Seconds are the
+    processor's, of the program and of the system on its behalf. Without `fresh_context` it faults in 880,000 pages."""
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=True)
+    verdict, seconds, faults = done.stdout.split()
+    assert verdict == "proved"
+    assert float(seconds) < 5
+    assert int(faults) < 200_000
+
+
+def test_ci_is_not_green_without_cvc5(run: Run, monkeypatch: pytest.MonkeyPatch):
+    """This file skips itself there; `.ci/run` proves by both before any test, and `set -e` ends it."""
+    lines = (Path(__file__).parents[1] / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert "set -euo pipefail" in lines
+    at = next(number for number, line in enumerate(lines) if "/outlives" in line and " prove " in line)
+    assert at < next(number for number, line in enumerate(lines) if line.startswith('"$work/venv/bin/pytest"'))
+    words = shlex.split(lines[at])
+    assert words[0] == "$work/venv/bin/outlives"
+    monkeypatch.setattr("outlives.invariants.proof.solvers.has_cvc5", lambda: False)
+    done = run(*words[1:])
+    assert done.status == 2
+    assert "cvc5 is not installed (pip install 'outlives[cvc5]')" in done.err
 
 
 def test_both_find_the_same_obligations_wanting():
