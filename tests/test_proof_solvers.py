@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from command_runs import Run, runner
 from outlives.invariants.proof import solvers as solvers_module
-from outlives.invariants.proof.life import Terms
+from outlives.invariants.proof.lemma_sets import lemma_sets
+from outlives.invariants.proof.life import Assumed, Terms
 from outlives.invariants.proof.solvers import BUDGETS, Decision, decide_text, missing_solvers, solvers_named
 from outlives.invariants.proof.theorem import prove
 from outlives.invariants.report.tables import proof_table
@@ -113,6 +114,28 @@ def test_solvers_that_contradict_each_other_are_told_and_end_with_five(run: Run,
     assert "Proof by induction: engines disagree" in done.out
     assert "TYPES / init is engines disagree: z3: unsat; cvc5, seed 0: sat" in done.out
     assert "0 of 211 obligations proved" in done.out
+
+
+def test_a_contradiction_is_not_forgotten_over_other_lemmas_that_would_do(monkeypatch: pytest.MonkeyPatch):
+    terms = Terms(guard=guard_named("confirmed"), assumed=Assumed(reader="true"))
+    weak, strong = lemma_sets(terms.assumed)
+    assert prove(terms, strong).verdict is Verdict.PROVED
+    said = iter(["sat"])
+    monkeypatch.setattr(
+        "outlives.invariants.proof.solvers.decide_text",
+        lambda smt2, budget, seed: Decision("cvc5", seed, next(said, "unsat"), 1, 0.0),
+    )
+    report = prove(terms, solvers=BOTH, until_failure=True)
+    assert (report.verdict, report.lemmas, report.earlier) == (Verdict.DISAGREE, weak, ())
+    assert report.tally.differing == ("TYPES / init",)
+
+
+def test_obligations_of_lemmas_that_did_not_do_are_counted():
+    terms = Terms(guard=guard_named("optimistic-at-output"), assumed=Assumed(reader="true"))
+    report = prove(terms, solvers=BOTH, until_failure=True)
+    assert [each.verdict for each in (*report.earlier, report)] == [Verdict.UNKNOWN, Verdict.UNKNOWN]
+    assert report.tally.asked == sum(len(each.obligations) for each in (*report.earlier, report))
+    assert (report.tally.differing, report.tally.costly) == ((), ())
 
 
 def test_a_second_solver_that_gives_up_leaves_it_unknown(monkeypatch: pytest.MonkeyPatch):
