@@ -112,7 +112,8 @@ def printed(command: str) -> str:
 
 def recorded(command: str) -> str:
     """The same, with the date and the versions that it was made with."""
-    names = ["outlives", "hypothesis", "z3-solver", *(["cvc5"] if command.startswith("outlives prove") else [])]
+    second = ["cvc5"] if command.startswith(("outlives prove", "outlives table")) else []
+    names = ["outlives", "hypothesis", "z3-solver", *second]
     made = ", ".join(f"{name} {version(name)}" for name in names)
     today = datetime.now(UTC).date().isoformat()
     return f"Recorded on {today} with Python {platform.python_version()}, {made}.\n\n{printed(command)}"

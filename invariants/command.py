@@ -213,7 +213,7 @@ def _parser() -> _Parser:
         "--price", action="store_true", help="instead: what each guard costs, in slots and in cache that a prompt needs"
     )
     table.add_argument(
-        "--solvers", metavar="NAMES", help="who decides each obligation: z3 (default), or z3,cvc5: both, and compared"
+        "--solvers", metavar="NAMES", help="who decides each obligation: z3, or z3,cvc5 (default: all installed ones)"
     )
     _run_options(table, seed=False)
     _workers_option(table)

@@ -246,12 +246,12 @@ def _table(options: argparse.Namespace, reporter: Reporter) -> int:
 
     from .folder import make_folder
     from .proof.cells import ROWS
-    from .proof.solvers import solvers_named
+    from .proof.solvers import default_solvers, solvers_named
     from .table_run import judge_table
 
     guards = [guard_named(name).name for name in dict.fromkeys(options.guard)] if options.guard else list(ROWS)
     workers = workers_of(options.workers)
-    solvers = solvers_named(options.solvers or "z3")
+    solvers = default_solvers() if options.solvers is None else solvers_named(options.solvers)
     if options.price:
         from .price_run import show_prices
 

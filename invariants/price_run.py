@@ -10,7 +10,7 @@ from outlives.model.lifetime import Guard, guard_named
 
 from .price import PRICED, Price, price
 from .price_progress import CUTS, confirmed_by_search, factor_and_facts, is_spoken_of
-from .proof.solvers import Tally
+from .proof.solvers import Tally, missing_solvers
 from .proof.weakest import Fact
 from .report import DataTable, Reporter
 from .report.content import setup_words
@@ -44,9 +44,11 @@ def show_prices(guards: Sequence[str], reporter: Reporter, solvers: Sequence[str
     reporter.table(progress_table(guards, factors, points - len(contradicted), points))
     for each in contradicted:
         reporter.say(f"The explorer contradicts the formula: {each}.")
-    if len(solvers) > 1:
-        tally = Tally().plus(*(fact.tally for fact in facts))
-        reporter.say(f"Questions of the formula decided by {' and '.join(solvers)}: {tally_words(tally)}.")
+    tally = Tally().plus(*(fact.tally for fact in facts))
+    if tally.asked:
+        reporter.say(f"Questions of the formula decided by {' and '.join(solvers)}: {tally_words(tally, solvers)}.")
+    for missing in missing_solvers(solvers):
+        reporter.say(f"Not covered: a second solver; {missing}.")
     contradicted += [fact.name for fact in facts if fact.answer == "contradicted"]
     return reporter.finish(exit_status([Verdict.DISAGREE if contradicted else Verdict.EXHAUSTED]))
 

@@ -3,6 +3,7 @@
 The cells and the climbs take minutes: the campaign has them, and prints the figures.
 """
 
+import re
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,7 @@ def test_both_decide_every_obligation_of_a_row_alike(row: str) -> None:
             judged = cell(guard, assumed, anywhere=anywhere, most_moves=0, solvers=BOTH)
             assert judged.verdict in (Verdict.PROVED, Verdict.UNKNOWN)
             tally = tally.plus(judged.tally)
-    print(f"\n{row}: {tally_words(tally)}")
+    print(f"\n{row}: {tally_words(tally, BOTH)}")
     alike(tally, 1_000)
 
 
@@ -63,7 +64,7 @@ def test_both_climb_to_the_same_weakest_guard(column) -> None:
         assert (found.name, found.obligations, found.stops_at) == (alone.name, alone.obligations, alone.stops_at)
         assert found.contradicted == ""
         tally = tally.plus(found.tally)
-    print(f"\nweakest guard, {column.name}: {tally_words(tally)}")
+    print(f"\nweakest guard, {column.name}: {tally_words(tally, BOTH)}")
     alike(tally, 100)
 
 
@@ -83,7 +84,7 @@ def test_both_find_the_same_progress_formula() -> None:
             factor, facts = factor_and_facts(guard, cut, BOTH)
             assert factor == least_gap_factor(guard, cut)
             tally = tally.plus(*(fact.tally for fact in facts))
-    print(f"\nprogress formula: {tally_words(tally)}")
+    print(f"\nprogress formula: {tally_words(tally, BOTH)}")
     alike(tally, 20)
 
 
@@ -145,11 +146,23 @@ def test_what_is_asked_beside_the_induction_ends_with_five_too(run: Run, contrar
     assert "not alike: confirmed, cut 0" in done.out
 
 
-def test_the_table_is_decided_by_z3_unless_both_are_asked_for(run: Run) -> None:
-    assert "Questions of the formula decided by" not in run("table", "--price", "--guard", "confirmed").out
-    done = run("table", "--price", "--guard", "confirmed", "--solvers", "z3,cvc5", "--json")
-    assert done.status == 0
-    assert any("decided by z3 and cvc5" in note and "all alike" in note for note in done.object["notes"])
+def test_the_table_is_decided_by_every_solver_that_is_installed_unless_it_is_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    price = ("table", "--price", "--guard", "confirmed", "--json")
+    both, alone = run(*price).object, run(*price, "--solvers", "z3").object
+    said = [re.sub(r"(z3|cvc5) \d[\d,]* of", r"\1 N of", note) for note in (*both["notes"], *alone["notes"])]
+    assert said == [
+        "Questions of the formula decided by z3 and cvc5: 3, all alike; resource units of the costliest one: z3 N of "
+        "200,000, cvc5 N of 150,000; none takes more than a tenth of its budget.",
+        "Questions of the formula decided by z3: 3; resource units of the costliest one: z3 N of 200,000; none takes "
+        "more than a tenth of its budget.",
+    ]
+    assert both["tables"] == alone["tables"]
     done = run("table", "--solvers", "cvc5")
     assert done.status == 2
     assert "z3 writes the obligations" in done.err
+    monkeypatch.setattr("outlives.invariants.proof.solvers.has_cvc5", lambda: False)
+    without = run(*price).object
+    missing = "Not covered: a second solver; cvc5 is not installed (pip install 'outlives[cvc5]')."
+    assert without["notes"] == [*alone["notes"], missing]

@@ -242,9 +242,11 @@ def _costs(spent: Mapping[str, int]) -> Iterator[str]:
         yield f"{solver} {units:,} of {BUDGETS[solver]:,}"
 
 
-def tally_words(tally: "Tally") -> str:
-    """How many questions, whether all were answered alike, and what the costliest took."""
-    alike = f"not alike: {', '.join(tally.differing)}" if tally.differing else "all alike"
+def tally_words(tally: "Tally", solvers: Sequence[str]) -> str:
+    """How many questions, whether all were answered alike where several were asked, and what the costliest took."""
+    alike = ", all alike" if len(solvers) > 1 else ""
+    if tally.differing:
+        alike = f", not alike: {', '.join(dict.fromkeys(tally.differing))}"
+    over = f"{len(tally.costly):,} took" if tally.costly else "none takes"
     costs = f"resource units of the costliest one: {', '.join(_costs(tally.spent))}"
-    over = f"; {len(tally.costly):,} took more than a tenth of a budget" if tally.costly else ""
-    return f"{tally.asked:,}, {alike}; {costs}{over}"
+    return f"{tally.asked:,}{alike}; {costs}; {over} more than a tenth of its budget"
