@@ -139,6 +139,8 @@ def _exhaustive(question: Question) -> Answer:
             properties=None if question.breaks is None else [question.breaks],
             stop_when_found=question.breaks is not None,
         )
+        if found.interrupted:
+            raise KeyboardInterrupt
         seen += found.states
         complete = complete and found.complete
         if found.traces:

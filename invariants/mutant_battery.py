@@ -119,6 +119,8 @@ class _Case:
                 stop_when_found=stop,
                 compiled=False,
             )
+        if seen.interrupted:
+            raise KeyboardInterrupt
         return _Visited({name: len(trace.actions) for name, trace in seen.traces.items()}, seen.states)
 
 

@@ -5,12 +5,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_runs import Run, runner
 from outlives.invariants import machine, proof_row, table_run
+from outlives.invariants.explore import explore
 from outlives.invariants.interrupt import ctrl_c_noticed, was_pressed
 from outlives.invariants.proof import evidence, solvers
 from outlives.model.worker import execute
@@ -97,6 +99,29 @@ def test_table_shows_the_cells_that_are_judged(run: Run, tmp_path: Path, monkeyp
     assert said.status == 130
     assert "Interrupted: 2 of 12 cells were judged by then." in said.out
     assert "optimistic-after-advance" in said.out
+
+
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("fault_jobs", ("faults", "--fault", "cut-stops-short", "--engine", "exhaustive")),
+        ("mutant_battery", ("faults", "--mutant", "lifetime.advance: c.computed + count -> c.computed")),
+    ],
+)
+def test_a_search_that_was_cut_short_is_no_answer(
+    run: Run, monkeypatch: pytest.MonkeyPatch, module: str, command: tuple[str, ...]
+) -> None:
+    """The explorer ends with what it has; of a fault or a mutant that would say nothing."""
+
+    def interrupted(model: Any, **named: Any) -> Any:
+        named.pop("compiled", None)
+        return replace(explore(model, **named), interrupted=True)
+
+    monkeypatch.setattr(f"outlives.invariants.{module}.explore", interrupted)
+    said = run(*command, "--workers", "1", "--json")
+    assert said.status == 130
+    answers = said.object["fault-answers"]["answers"] if module == "fault_jobs" else said.object["mutants"]["judged"]
+    assert answers == []
 
 
 # --- where Ctrl-C hits -----------------------------------------------------------------------------------------------
