@@ -25,7 +25,7 @@ from .configuration import Configuration
 from .project_options import layers_of
 from .properties import OF_SUBJECTS
 from .report import Reporter, Run, reporter_for
-from .userfile import place_in_file
+from .userfile import placed
 from .workers import ended_by, workers_of
 
 if TYPE_CHECKING:
@@ -152,10 +152,9 @@ def _listing(report: Run, options: argparse.Namespace) -> Run:
 def _trouble(error: BadModel, configuration: Configuration, folder: Path) -> str:
     """What went wrong in the rules, in which line of the user's file, and where the findings so far are."""
     named = [name for name in (configuration.fault, configuration.profile) if name is not None and ".py:" in name]
-    place = next(filter(None, (place_in_file(error, name) for name in named)), "")
     found = sum(1 for _ in folder.iterdir())
     kept = f" What was found before it is in {folder}." if found else ""
-    return f"{place}{': ' if place else ''}{error}{kept}"
+    return f"{placed(error, named)}{kept}"
 
 
 def _only_of_the_model(configuration: Configuration) -> None:

@@ -7,7 +7,6 @@ add up to, is in `faults_run`.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from outlives.model.errors import BadModel
 from outlives.model.scheduler import SchedulerModel, initial_state
@@ -19,12 +18,9 @@ from .explore import Bounds, explore
 from .interrupt import was_pressed
 from .jobs import user_files
 from .scope_choice import chosen_scopes
-from .userfile import place_in_file
+from .userfile import placed
 from .verdict import Trace, Verdict
 from .workers import Tell, ended_by
-
-if TYPE_CHECKING:
-    from .proof.life import Terms
 
 __all__ = ["ENGINES", "Answer", "Question", "ask", "beyond_proof"]
 
@@ -82,19 +78,10 @@ def beyond_proof(configuration: Configuration) -> str:
     broken = broken_by_itself(configuration.world())
     if broken:
         return broken
-    return "" if _terms(configuration) != _terms(replace(configuration, fault=None)) else "it runs nothing of it"
+    from .proof_row import widest
 
-
-def _terms(configuration: Configuration) -> "Terms":
-    """What is proved of `repaired`: the widest assumptions, with readers from confirmed on and items anywhere."""
-    from .proof.life import Arithmetic, Assumed, Terms
-
-    world = configuration.world()
-    return Terms(
-        guard=world.guard_in_force,
-        arithmetic=Arithmetic.of(world.rules),
-        assumed=Assumed(reader="any", anywhere=True).behaving(world.switches),
-    )
+    sound = replace(configuration, fault=None)
+    return "" if widest(configuration.world()) != widest(sound.world()) else "it runs nothing of it"
 
 
 def ask(question: Question, tell: Tell) -> Answer:
@@ -104,8 +91,7 @@ def ask(question: Question, tell: Tell) -> Answer:
     try:
         answer = _ASK[question.engine](question)
     except BadModel as error:
-        place = next(filter(None, (place_in_file(error, where) for where in files)), "")
-        answer = _answer(question, found=False, broken=f"{place}: {error}" if place else str(error))
+        answer = _answer(question, found=False, broken=placed(error, files))
     except Exception:
         raise
     except BaseException as error:
@@ -183,9 +169,10 @@ def _fault_proof(question: Question) -> Answer:
     step leads out of the invariant; no run of the model need lead there."""
     from .proof.executor import NotSymbolic
     from .proof.theorem import prove
+    from .proof_row import widest
 
     try:
-        report = prove(_terms(question.configuration), until_failure=True)
+        report = prove(widest(question.configuration.world()), until_failure=True)
     except NotSymbolic as error:
         return _answer(question, found=False, looked="not symbolic", complete=False, note=str(error))
     failed = next((each for each in report.failed if each.verdict is Verdict.VIOLATED), None)

@@ -190,7 +190,7 @@ def _report(run: FaultsRun, subjects: Sequence[_Subject], reporter: Reporter) ->
     found = [each for each in faults if _found(run, each.name) and each.name not in broken]
     answered = {each.name for each in run.answers}
     survivors = [each for each in faults if each.name in answered and each not in found and each.name not in broken]
-    unasked = [each.name for each in subjects if not any(_of(run, each.name, engine) for engine in run.engines)]
+    unasked = [each.name for each in subjects if each.name not in answered]
     reported = [each.name for each in negatives if _found(run, each.name)]
     reporter.data("fault-answers", {"answers": [_plain(each) for each in run.answers]})
     for line in run.lost:

@@ -10,11 +10,11 @@ from outlives.model.lifetime import Guard, guard_named
 
 from .price import PRICED, Price, price
 from .price_progress import CUTS, confirmed_by_search, factor_and_facts, is_spoken_of
-from .proof.solvers import Tally, missing_solvers
+from .proof.solvers import Tally
 from .proof.weakest import Fact
 from .report import DataTable, Reporter
 from .report.content import setup_words
-from .report.tables import tally_words
+from .report.tables import tally_notes
 from .verdict import Verdict, exit_status
 
 __all__ = ["price_table", "progress_table", "show_prices"]
@@ -45,10 +45,8 @@ def show_prices(guards: Sequence[str], reporter: Reporter, solvers: Sequence[str
     for each in contradicted:
         reporter.say(f"The explorer contradicts the formula: {each}.")
     tally = Tally().plus(*(fact.tally for fact in facts))
-    if tally.asked:
-        reporter.say(f"Questions of the formula decided by {' and '.join(solvers)}: {tally_words(tally, solvers)}.")
-    for missing in missing_solvers(solvers):
-        reporter.say(f"Not covered: a second solver; {missing}.")
+    for note in tally_notes("Questions of the formula", tally, solvers):
+        reporter.say(note)
     contradicted += [fact.name for fact in facts if fact.answer == "contradicted"]
     return reporter.finish(exit_status([Verdict.DISAGREE if contradicted else Verdict.EXHAUSTED]))
 

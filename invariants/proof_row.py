@@ -16,7 +16,7 @@ from .proof.tie import untied
 from .properties import scheduler_properties
 from .verdict import Result, Trace, Verdict
 
-__all__ = ["proof_row", "tie_row"]
+__all__ = ["proof_row", "tie_row", "widest"]
 
 _PROPERTY = "OUTLIVES"
 
@@ -71,14 +71,18 @@ def _obligations(judged: Cell) -> Iterator[tuple[str, str]]:
             yield f"{each.name}, {scheduling}", str(each.verdict)
 
 
-def _stronger(world: World) -> str:
-    """What more holds of this guard: the theorem with A3 relaxed as far as it goes, where that is proved too."""
-    terms = Terms(
+def widest(world: World) -> Terms:
+    """The theorem with A3 relaxed as far as it goes for `repaired`: readers from confirmed on, items anywhere."""
+    return Terms(
         guard=world.guard_in_force,
         arithmetic=Arithmetic.of(world.rules),
         assumed=Assumed(reader="any", anywhere=True).behaving(world.switches),
     )
-    if prove(terms, until_failure=True).verdict is Verdict.PROVED:
+
+
+def _stronger(world: World) -> str:
+    """What more holds of this guard: the theorem with A3 relaxed as far as it goes, where that is proved too."""
+    if prove(widest(world), until_failure=True).verdict is Verdict.PROVED:
         unless = ", no encoder-cache reset" if world.opens("reset-encoder-cache") else ""
         return f"also proved without A3: readers from confirmed on, items anywhere{unless}"
     return "not proved without A3: see outlives table"

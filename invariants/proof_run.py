@@ -26,12 +26,12 @@ from .proof.lemmas import GOAL
 from .proof.life import Arithmetic, Terms
 from .proof.on_model import rerun
 from .proof.reach import reach
-from .proof.solvers import missing_solvers
 from .proof.theorem import ProofReport, Relation, prove
 from .proof.weakest import threshold_facts
 from .properties import scheduler_properties
 from .report import EXIT_WORDS, DataTable, Reporter
 from .report.proof_strip import strips_table
+from .report.tables import missing_notes
 from .table_run import TABLE_SETUPS
 from .trace_file import write_trace
 from .verdict import Trace, Verdict, exit_status
@@ -68,8 +68,8 @@ def _prove_into(
         )
     reporter.say(_claim(configuration, world))
     reporter.proof(report)
-    for missing in missing_solvers(report.solvers):
-        reporter.say(f"Not covered: a second solver; {missing}.")
+    for note in missing_notes(report.solvers):
+        reporter.say(note)
     if texts is not None:
         reporter.say(f"{_write_texts(report, texts)} obligations written as SMT-LIB2 to {texts}.")
     try:

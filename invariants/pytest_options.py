@@ -30,7 +30,8 @@ __all__ = [
     "made_folder",
     "mistakes_are_usage",
     "out_of",
-]  # fmt: skip
+    "runs_of",
+]
 
 OPTIONS: tuple[tuple[str, str, str], ...] = (
     ("profile", "NAME", "the profile of tests marked outlives, unless the marker says another"),
@@ -58,8 +59,6 @@ _ENGINES = ("machine", "exhaustive", "proof")
 DEFAULT_SETTINGS = "quick"
 PLUGIN = "outlives.invariants.pytest_plugin"
 DEFAULT_OUT = ".outlives"
-_BELOW = "pytest"
-"""Runs of the plugin lie in this folder below the one of all runs."""
 
 
 @contextmanager
@@ -186,18 +185,23 @@ def out_of(values: Mapping[str, Any]) -> Path:
     return Path(values.get("out", DEFAULT_OUT))
 
 
+def runs_of(out: Path) -> Path:
+    """Where the plugin's own runs lie in it."""
+    return out / "pytest"
+
+
 def made_folder(out: Path, name: str) -> Path:
     """The new folder of one test's run. Raises `Unwritable`."""
     from .folder import make_folder
 
-    return make_folder(out / _BELOW, name, "--outlives-out")
+    return make_folder(runs_of(out), name, "--outlives-out")
 
 
 def check_out(values: Mapping[str, Any]) -> None:
     """Whether tests can have their folders. Raises `Unwritable`."""
     from .folder import check_folder
 
-    check_folder(out_of(values) / _BELOW, "--outlives-out")
+    check_folder(runs_of(out_of(values)), "--outlives-out")
 
 
 # --- what a marker asks -----------------------------------------------------------------------------------------------

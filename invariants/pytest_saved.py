@@ -19,6 +19,7 @@ from .configuration import Configuration
 from .explained import replay_violation
 from .known import Known, fingerprint
 from .pytest_check import Row, rendered
+from .pytest_options import runs_of
 from .replay import Violation as Found
 from .replay import replay, replay_on
 from .report.content import Violation as Shown
@@ -134,7 +135,7 @@ def saved_of_model(
     another name now, old to new."""
     live = isinstance(model, SubjectModel)
     rows, replayed = [], 0
-    paths = saved_traces(out / "pytest", f"{name}-*/*{SUFFIX}", before)
+    paths = saved_traces(runs_of(out), f"{name}-*/*{SUFFIX}", before)
     for path, recorded in chosen_traces(paths, lambda read: _renamed(read, renamed)):
         try:
             done = replay_on_given(recorded, model) if isinstance(model, SubjectModel) else replay_on(recorded, model)

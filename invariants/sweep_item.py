@@ -16,7 +16,7 @@ from typing import Any
 from outlives.model.errors import BadModel, OutlivesError
 
 from .sweep_items import configuration_of, digest_of
-from .userfile import place_in_file
+from .userfile import placed
 from .workers import ended_by
 
 __all__ = ["perform"]
@@ -36,8 +36,7 @@ def perform(about: Mapping[str, Any]) -> dict[str, Any]:
             moved = _other_files(about["files"])
             return {"elsewhere": moved} if moved else _answered(about)
         except BadModel as error:
-            place = next(filter(None, (place_in_file(error, where) for where in own)), "")
-            return {"trouble": f"{place}: {error}" if place else str(error)}
+            return {"trouble": placed(error, own)}
         except OutlivesError as error:
             return {"trouble": str(error)}
         except (Exception, SystemExit) as error:

@@ -17,10 +17,10 @@ from .configuration import Configuration
 from .explore import Bounds, breadth_first
 from .proof.cells import COLUMNS, ENCODER_RESET, ROWS, Column, cell, routes_assumed, row_of
 from .proof.on_model import rerun, world_of
-from .proof.solvers import Tally, missing_solvers
+from .proof.solvers import Tally
 from .proof.weakest import Weakest
 from .report import Cell, Reporter
-from .report.tables import headline_table, tally_words
+from .report.tables import headline_table, tally_notes
 from .table_stuck import BegunIn, Stuck, judge_progress
 from .table_weakest import weakest_jobs, weakest_table
 from .trace_file import write_trace
@@ -196,10 +196,8 @@ def judge_table(
             reporter.say(f"{judged.name}: {judged.note}")
     climbs: list[Weakest] = [outcome.value for outcome in climbed if outcome.value is not None]
     tally = Tally().plus(*(judged.tally for judged in cells), *(climb.tally for climb in climbs))
-    if tally.asked:
-        reporter.say(f"Obligations decided by {' and '.join(solvers)}: {tally_words(tally, solvers)}.")
-    for missing in missing_solvers(solvers):
-        reporter.say(f"Not covered: a second solver; {missing}.")
+    for note in tally_notes("Obligations", tally, solvers):
+        reporter.say(note)
     reporter.say(f"A shortest trace of every violated or stuck cell is in {folder}; outlives replay runs it again.")
     if interrupted:
         reporter.say(f"Interrupted: {len(cells)} of {len(work)} cells were judged by then.")

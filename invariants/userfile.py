@@ -8,7 +8,7 @@ import importlib.util
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
@@ -17,7 +17,7 @@ from outlives.model.errors import BadUserFile
 
 from .interrupt import was_pressed
 
-__all__ = ["call_named", "load_named", "place_in_file"]
+__all__ = ["call_named", "load_named", "place_in_file", "place_in_files", "placed"]
 
 _loaded: dict[tuple[str, int, int], ModuleType] = {}
 """(path, time of change, size) -> the module: a file is executed once a process, however often it is asked for."""
@@ -59,6 +59,17 @@ def call_named(where: str, kind: str, *arguments: Any) -> Any:
         if was_pressed():
             raise
         raise BadUserFile(f"--{kind} {where}{_line(error, where)} raised {_words(error)}") from error
+
+
+def placed(error: BaseException, files: Iterable[str]) -> str:
+    """The error in words, after the place in the first of these files (`path.py:name`) that is on the way to it."""
+    place = place_in_files(error, files)
+    return f"{place}: {error}" if place else str(error)
+
+
+def place_in_files(error: BaseException, files: Iterable[str]) -> str:
+    """`place_in_file` of the first of these files that is on the way to an error; empty where none is."""
+    return next(filter(None, (place_in_file(error, where) for where in files)), "")
 
 
 def place_in_file(error: BaseException | None, where: str) -> str:

@@ -29,7 +29,7 @@ from typing import Any
 from outlives.model.errors import BadModel, BadUserFile, OutlivesError, OutOfRange
 
 from .interrupt import ctrl_c_noticed, was_pressed
-from .userfile import place_in_file
+from .userfile import place_in_files, placed
 
 __all__ = ["MOST_WORKERS", "Job", "Outcome", "Partial", "Pool", "Tell", "default_workers", "ended_by", "ordered",
            "workers_of"]  # fmt: skip
@@ -109,7 +109,7 @@ def workers_of(asked: int | None) -> int:
 
 def ended_by(error: BaseException, user_files: Sequence[str]) -> BadUserFile:
     """The error for a run that something in a user's file ended, other than by breaking the model's contract."""
-    place = next(filter(None, (place_in_file(error, where) for where in user_files)), user_files[0])
+    place = place_in_files(error, user_files) or user_files[0]
     return BadUserFile(f"{place}: the run was ended by what a rule did there: {type(error).__name__}: {error}.")
 
 
@@ -329,8 +329,7 @@ def _perform(number: int, job: Job) -> _Answer:
     try:
         return _attempt(job, _teller(number))
     except BadModel as error:
-        place = next(filter(None, (place_in_file(error, where) for where in job.user_files)), "")
-        return _Answer(trouble=(BadModel, f"{place}: {error}" if place else str(error)))
+        return _Answer(trouble=(BadModel, placed(error, job.user_files)))
     except OutlivesError as error:
         kind = type(error) if type(error).__module__.startswith("outlives.") else OutlivesError
         return _Answer(trouble=(kind, str(error)))

@@ -24,11 +24,14 @@ if TYPE_CHECKING:  # the solver takes long to load, and most reports have no pro
 __all__ = [
     "guards_table",
     "headline_table",
+    "missing_notes",
     "profiles_tables",
     "proof_table",
     "properties_table",
     "scenarios_table",
     "source_table",
+    "tally_notes",
+    "tally_words",
 ]
 
 
@@ -240,6 +243,21 @@ def _costs(spent: Mapping[str, int]) -> Iterator[str]:
 
     for solver, units in spent.items():
         yield f"{solver} {units:,} of {BUDGETS[solver]:,}"
+
+
+def tally_notes(what: str, tally: "Tally", solvers: Sequence[str]) -> Iterator[str]:
+    """What a run says of the questions that it put to solvers, and which of them it lacked."""
+    if tally.asked:
+        yield f"{what} decided by {' and '.join(solvers)}: {tally_words(tally, solvers)}."
+    yield from missing_notes(solvers)
+
+
+def missing_notes(solvers: Sequence[str]) -> Iterator[str]:
+    """A sentence for each solver that was not there to be asked."""
+    from ..proof.solvers import missing_solvers
+
+    for missing in missing_solvers(solvers):
+        yield f"Not covered: a second solver; {missing}."
 
 
 def tally_words(tally: "Tally", solvers: Sequence[str]) -> str:

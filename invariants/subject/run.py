@@ -12,6 +12,7 @@ from typing import Any
 from outlives.model.errors import Contradiction
 from outlives.model.setup import Setup
 from outlives.model.trace import Recorded, read_trace, setup_from_plain
+from outlives.model.world import World
 
 from ..configuration import Configuration
 from ..properties import scheduler_properties
@@ -82,7 +83,11 @@ def _asked(recorded: Recorded, options: Mapping[str, Any]) -> tuple[Setup, Confi
 def unaskable(recorded: Recorded, options: Mapping[str, Any]) -> str:
     """Why a trace cannot be asked of any real scheduler; "": nothing that shows before one is loaded. Raises what is
     wrong with the trace or the options."""
-    relaxed = _asked(recorded, options)[1].world().relaxed
+    return _relaxes(_asked(recorded, options)[1].world())
+
+
+def _relaxes(world: World) -> str:
+    relaxed = world.relaxed
     return f"it relaxes {', '.join(sorted(relaxed))}, which a real scheduler does not" if relaxed else ""
 
 
@@ -95,7 +100,7 @@ def replay_on_release(
     recorded = source if isinstance(source, Recorded) else read_trace(source)
     setup, configuration = _asked(recorded, options or {})
     world = configuration.world()
-    reason = unaskable(recorded, options or {})
+    reason = _relaxes(world)
     if reason:
         return Reproduction(release=release.version, recorded=recorded, replay=None, reason=reason)
     subject, scope = GuardedSubject(release, world.closed), configuration.scope()
